@@ -18,7 +18,7 @@ pub fn same(a: &Json<'_>, b: &Json<'_>) -> bool {
 }
 
 /// [`same`] within a bound of steps; `false` also beyond it.
-pub(super) fn same_within(a: &Json<'_>, b: &Json<'_>, steps: &Steps) -> bool {
+pub(crate) fn same_within(a: &Json<'_>, b: &Json<'_>, steps: &Steps) -> bool {
     match (a, b) {
         (Json::String(a), Json::String(b)) => a == b,
         (Json::Number(a), Json::Number(b)) => {

@@ -162,7 +162,7 @@ impl Path {
     }
 
     /// The same, with a step for each member that is looked at; `None` also beyond the bound.
-    pub(super) fn find_within<'j, 'a>(&self, root: &'j Json<'a>, steps: &Steps) -> Option<&'j Json<'a>> {
+    pub(crate) fn find_within<'j, 'a>(&self, root: &'j Json<'a>, steps: &Steps) -> Option<&'j Json<'a>> {
         self.names.iter().try_fold(root, |value, name| match value {
             Json::Object(object) => {
                 if steps.take(object.len()) {
@@ -174,6 +174,57 @@ impl Path {
             Json::Array(items) => items.get(array_index(name)?),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
         })
+    }
+}
+
+/// What each of these paths leads to, in their order: the same as [`Path::find`]. Each object on the way is gone through once, however many
+/// of them lead into it. Finds nothing more beyond the bound.
+pub(crate) fn find_each<'j, 'a>(paths: &[&Path], root: &'j Json<'a>, steps: &Steps) -> Vec<Option<&'j Json<'a>>> {
+    let mut found = vec![None; paths.len()];
+    let mut ways: Vec<Way<'_>> = paths.iter().enumerate().map(|(at, path)| (path.names(), at)).collect();
+    ways.sort_unstable();
+    follow(&ways, 0, root, steps, &mut found);
+    found
+}
+
+/// The names of a path, and its place among those that are looked for.
+type Way<'p> = (&'p [String], usize);
+
+/// Follows ways that are in order and lead to `value` by their first `depth` names.
+fn follow<'j, 'a>(
+    ways: &[Way<'_>],
+    depth: usize,
+    value: &'j Json<'a>,
+    steps: &Steps,
+    found: &mut [Option<&'j Json<'a>>],
+) {
+    let (ended, going) = ways.split_at(ways.partition_point(|(names, _)| names.len() == depth));
+    for (_, at) in ended {
+        found[*at] = Some(value);
+    }
+    let groups: Vec<&[Way<'_>]> = going.chunk_by(|(one, _), (other, _)| one[depth] == other[depth]).collect();
+    match value {
+        Json::Object(object) if !groups.is_empty() && steps.take_looks(object.len(), groups.len()) => {
+            let mut members = vec![None; groups.len()];
+            for (name, member) in object.iter() {
+                if let Ok(at) = groups.binary_search_by(|group| group[0].0[depth].as_str().cmp(name)) {
+                    members[at] = Some(member);
+                }
+            }
+            for (group, member) in groups.into_iter().zip(members) {
+                if let Some(member) = member {
+                    follow(group, depth + 1, member, steps, found);
+                }
+            }
+        }
+        Json::Array(items) => {
+            for group in groups {
+                if let Some(item) = array_index(&group[0].0[depth]).and_then(|at| items.get(at)) {
+                    follow(group, depth + 1, item, steps, found);
+                }
+            }
+        }
+        Json::Object(_) | Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
     }
 }
 
@@ -244,4 +295,42 @@ pub(crate) fn array_index(name: &str) -> Option<usize> {
 /// A name as a segment of a JSON pointer.
 pub(crate) fn escape(name: &str) -> Cow<'_, str> {
     if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_paths_lead_where_each_of_them_does() {
+        let texts = ["a", "a.b", "b.1.c", "/", "a.b.c", "c", "b.1", "b.01", "b.7", "a", "d.e", "b", "0"];
+        let paths: Vec<_> = texts.into_iter().map(|text| Path::parse(text).expect(text)).collect();
+        for document in [
+            r#"{"a":{"x":0,"b":{"c":1}},"b":[0,{"c":2}],"d":3}"#,
+            r#"{"b":{"1":{"c":1},"01":2},"0":3,"":4,"c":null}"#,
+            r#"[1,{"a":2}]"#,
+            "7",
+        ] {
+            let document = Json::parse(document.as_bytes()).expect(document);
+            let expected: Vec<_> = paths.iter().map(|path| path.find(&document)).collect();
+            let paths: Vec<_> = paths.iter().collect();
+            assert_eq!(find_each(&paths, &document, &Steps::unbounded()), expected, "{document:?}");
+        }
+        assert!(find_each(&[], &Json::Null, &Steps::unbounded()).is_empty());
+    }
+
+    #[test]
+    fn an_object_is_gone_through_once_for_many_paths() {
+        let document = Json::parse(br#"{"a":{"x":1,"y":2},"b":3,"c":4}"#).expect("JSON");
+        let taken = |texts: &[&str]| {
+            let paths: Vec<_> = texts.iter().map(|text| Path::parse(text).expect(text)).collect();
+            let steps = Steps::unbounded();
+            find_each(&paths.iter().collect::<Vec<_>>(), &document, &steps);
+            steps.taken()
+        };
+        assert_eq!(taken(&["a"]), 3);
+        assert_eq!(taken(&["a.x", "a.z"]), 3 + 2 * 2);
+        // A member is looked for among two names, and among four.
+        assert_eq!((taken(&["a", "b"]), taken(&["a", "b", "c", "d"])), (3 * 2, 3 * 3));
+    }
 }

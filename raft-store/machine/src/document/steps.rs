@@ -86,10 +86,15 @@ impl Steps {
     }
 
     /// Counts work that is to be done. Whether it may be; once something may not, nothing may.
-    pub(super) fn take(&self, count: usize) -> bool {
+    pub(crate) fn take(&self, count: usize) -> bool {
         let taken = self.taken().saturating_add(count as u64);
         self.taken.set(taken);
         taken <= self.most
+    }
+
+    /// Counts once more what was counted since there were so many: it will be done again.
+    pub(crate) fn take_again(&self, since: u64) -> bool {
+        self.take(usize::try_from(self.taken().saturating_sub(since)).unwrap_or(usize::MAX))
     }
 
     /// Counts a search in a text.
@@ -112,8 +117,17 @@ impl Steps {
         self.take(TIME + text.len() / NUMBER_BYTES)
     }
 
+    /// Counts that a scalar is read as something else, which goes through its text a few times.
+    pub(crate) fn take_reading(&self, value: &Json<'_>) -> bool {
+        match value {
+            Json::Number(number) => self.take(number.as_str().len() / PARSED_BYTES),
+            Json::String(text) => self.take(text.len() / PARSED_BYTES),
+            Json::Null | Json::Bool(_) | Json::Array(_) | Json::Object(_) => self.take(0),
+        }
+    }
+
     /// Counts the comparison of a scalar with another one.
-    pub(super) fn take_scalar(&self, value: &Json<'_>) -> bool {
+    pub(crate) fn take_scalar(&self, value: &Json<'_>) -> bool {
         match value {
             Json::Number(number) => self.take_number(number),
             Json::String(text) => self.take(text.len() / COMPARED_BYTES),

@@ -36,6 +36,13 @@ impl<V: View> Applier<'_, V> {
         self.take_bytes(steps.bytes().saturating_sub(before.bytes()));
     }
 
+    /// Counts steps that were taken without a bound, since what they are for cannot be refused.
+    pub(super) fn count_steps(&mut self, taken: &Steps) {
+        let steps = self.steps_so_far();
+        steps.take(usize::try_from(taken.taken()).unwrap_or(usize::MAX));
+        self.take_steps(&steps);
+    }
+
     /// Begins something that has a bound of steps of its own.
     pub(super) fn begin_steps(&mut self) {
         self.batch.steps = 0;

@@ -35,6 +35,13 @@ impl Draws {
     }
 }
 
+/// What a value stands under in one index.
+pub(super) struct IndexKey {
+    pub(super) bytes: Vec<u8>,
+    /// Whether no other entry may stand there.
+    pub(super) is_bound: bool,
+}
+
 impl<V: View> Applier<'_, V> {
     /// What is at hand of collections is not so any more.
     pub(super) fn forget_collections(&mut self) {
@@ -102,25 +109,18 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
-    /// Whether no other live entry has the values of this row in a unique index that holds it.
+    /// Whether no other live entry stands under the keys of a new value in a unique index that holds it. There is a key for each index.
     pub(super) fn check_unique(
         &mut self,
         collection: &CollectionRow,
         key: &Key,
-        row: &[u8],
+        index_keys: &[IndexKey],
     ) -> Result<Result<(), Rejection>, Fault> {
-        if !collection.rules.indexes().iter().any(IndexRule::is_unique) {
-            return Ok(Ok(()));
-        }
-        let row_key = entry::row_key(key.as_bytes());
-        let row = entry::decode(row).map_err(|error| Fault::row(&row_key, error))?;
-        let document = document_of(&row_key, &row)?;
-        for (rule, state) in collection.rules.indexes().iter().zip(&collection.indexes) {
-            if !rule.is_bound(document.as_ref()) || !state.holds(key.as_bytes()) {
+        for ((rule, state), of_value) in collection.rules.indexes().iter().zip(&collection.indexes).zip(index_keys) {
+            if !of_value.is_bound || !state.holds(key.as_bytes()) {
                 continue;
             }
-            let values = rule.key_of(document.as_ref()).map_err(|fault| not_indexable(key, &fault))?;
-            if let Some(other) = self.other_with(state.id, rule, &values, key)? {
+            if let Some(other) = self.other_with(state.id, rule, &of_value.bytes, key)? {
                 let fields = rule.fields().into();
                 return Ok(Err(Rejection::NotUnique { fields, key: Box::new(other) }));
             }
@@ -160,7 +160,8 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Keeps the indexes in step with a row that was exchanged for another.
+    /// Keeps the indexes in step with a row that was exchanged for another. Cannot be refused: what the row before takes counts only here, what
+    /// the one after takes was counted when it was made to conform.
     pub(super) fn reindex(
         &mut self,
         collection: &CollectionRow,
@@ -174,7 +175,13 @@ impl<V: View> Applier<'_, V> {
         if mutants::is("joint removals stay indexed") && after.is_none() && self.batch.joint.is_some() {
             return Ok(());
         }
-        let (before, after) = (index_rows(collection, key, before)?, index_rows(collection, key, after)?);
+        if is_value_the_same(key, before, after)? {
+            return Ok(());
+        }
+        let steps = Steps::unbounded();
+        let before = index_rows(collection, key, before, &steps)?;
+        self.count_steps(&steps);
+        let after = index_rows(collection, key, after, &Steps::unbounded())?;
         for row_key in before.iter().filter(|row_key| !after.contains(row_key)) {
             self.overlay.take(row_key)?;
         }
@@ -185,16 +192,30 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// The rows that an entry has in the indexes of its collection now.
-fn index_rows(collection: &CollectionRow, key: &[u8], row: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Fault> {
+/// Whether an entry has the same value after a change, as it has where it is touched.
+fn is_value_the_same(key: &[u8], before: Option<&[u8]>, after: Option<&[u8]>) -> Result<bool, Fault> {
+    let (Some(before), Some(after)) = (before, after) else { return Ok(false) };
+    let decoded = |row| entry::decode(row).map_err(|error| Fault::row(&entry::row_key(key), error));
+    let (before, after) = (decoded(before)?, decoded(after)?);
+    Ok(before.kind == after.kind && before.data == after.data)
+}
+
+/// The rows that an entry has in the indexes of its collection now, and the steps to find them, which have no bound.
+fn index_rows(
+    collection: &CollectionRow,
+    key: &[u8],
+    row: Option<&[u8]>,
+    steps: &Steps,
+) -> Result<Vec<Vec<u8>>, Fault> {
     let Some(row) = row else { return Ok(Vec::new()) };
     let row_key = entry::row_key(key);
     let row = entry::decode(row).map_err(|error| Fault::row(&row_key, error))?;
-    let document = document_of(&row_key, &row)?;
+    let document = document_within(&row_key, &row, steps)?.expect("there is no bound");
+    let values = collection.rules.indexed_values(document.as_ref(), steps);
     let mut rows = Vec::with_capacity(collection.indexes.len());
-    for (rule, state) in collection.rules.indexes().iter().zip(&collection.indexes) {
+    for ((rule, state), values) in collection.rules.indexes().iter().zip(&collection.indexes).zip(&values) {
         if state.holds(key) {
-            let values = rule.key_of(document.as_ref()).map_err(|fault| not_indexable(key.escape_ascii(), &fault))?;
+            let values = rule.key_from(values).map_err(|fault| not_indexable(key.escape_ascii(), &fault))?;
             rows.push(index::row_key(state.id, &values, key));
         }
     }
@@ -214,7 +235,7 @@ pub(super) fn understood<'c>(
 }
 
 /// The value of a row, where it is JSON.
-pub(super) fn document_of<'a>(row_key: &[u8], row: &EntryRow<'a>) -> Result<Option<Json<'a>>, Fault> {
+fn document_of<'a>(row_key: &[u8], row: &EntryRow<'a>) -> Result<Option<Json<'a>>, Fault> {
     match row.kind {
         ContentKind::Bytes => Ok(None),
         ContentKind::Json if mutants::is("great numbers are not read") => {

@@ -2,11 +2,12 @@
 //!
 //! Owns how far a step goes. Between two steps writes are applied: what an index holds is always what its stage says.
 
-use super::collections::document_of;
+use super::collections::document_within;
 use super::current::decode_current;
 use super::view::{Fault, Row, View};
 use super::{Applier, maintain::maintained, stored_key};
 use crate::codec;
+use crate::document::Steps;
 use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
 use crate::limits;
@@ -181,10 +182,14 @@ impl<V: View> Applier<'_, V> {
         let key = entry::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
         let key = stored_key(key)?;
         let current = decode_current(row_key, value, self.vars.revision)?;
-        let document = document_of(row_key, &current)?;
+        // One index takes less than half of what a command may: an entry is taken in whatever it takes, and the rest follows in other steps.
+        let steps = Steps::unbounded();
+        let document = document_within(row_key, &current, &steps)?.expect("there is no bound");
+        let found = rule.values(document.as_ref(), &steps);
         self.take_bytes(value.len());
-        let Ok(values) = rule.key_of(document.as_ref()) else { return Ok(Err(IndexFailure::TooLong(key))) };
-        if rule.is_bound(document.as_ref())
+        self.count_steps(&steps);
+        let Ok(values) = rule.key_from(&found) else { return Ok(Err(IndexFailure::TooLong(key))) };
+        if rule.is_bound_by(&found)
             && !current.is_expired_at(self.vars.clock)
             && let Some(other) = self.other_with(id, rule, &values, &key)?
         {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::collections::{Draws, understood};
+use super::collections::{Draws, IndexKey, understood};
 use super::current::decode_current;
 use super::quota_counts::Amount;
 use super::view::{Fault, View};
@@ -18,7 +18,7 @@ use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
 use crate::mutants;
-use crate::rules::RuleFault;
+use crate::rules::{RuleFault, Rules};
 use crate::types::CollectionRow;
 use crate::types::{
     Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Rejection, Revision, Shown, WallMillis,
@@ -48,6 +48,8 @@ struct Guide<'c> {
     draws: Draws,
     /// The key that a lock gets by this write.
     lock_key: Option<u64>,
+    /// What the value will stand under in each index, and whether nothing else may stand there.
+    index_keys: Vec<IndexKey>,
 }
 
 impl<V: View> Applier<'_, V> {
@@ -105,9 +107,9 @@ impl<V: View> Applier<'_, V> {
         let mut planned = plan(&op, current.as_ref(), revision, (clock, self.vars.wall), &mut guide, &steps)?;
         self.take_bytes(read);
         self.take_steps(&steps);
-        if let (Ok(Planned { row: Some(row), .. }), Some(collection)) = (&planned, &collection)
+        if let (Ok(Planned { row: Some(_), .. }), Some(collection)) = (&planned, &collection)
             && op.change.brings_value()
-            && let Err(rejection) = self.check_unique(collection, &op.key, row)?
+            && let Err(rejection) = self.check_unique(collection, &op.key, &guide.index_keys)?
         {
             planned = Err(rejection);
         }
@@ -271,25 +273,37 @@ impl Guide<'_> {
         value: NewValue<'a>,
         current: Option<&EntryRow<'a>>,
         wall: WallMillis,
+        steps: &Steps,
     ) -> Result<NewValue<'a>, Rejection> {
         let (Some(collection), Some((kind, data))) = (self.collection, &value) else { return Ok(value) };
         let rules = &collection.rules;
         if !rules.needs_documents() && rules.indexes().is_empty() {
             return Ok(value);
         }
-        let document = Some(data).filter(|_| *kind == ContentKind::Json).and_then(|data| stored(data));
-        let Some(document) = document else {
+        let json = Some(data).filter(|_| *kind == ContentKind::Json);
+        steps.take_parsing(json.map_or(0, |data| data.len()))?;
+        let Some(document) = json.and_then(|data| stored(data)) else {
             let fault = RuleFault::not_an_object();
-            return if rules.needs_documents() { Err(Rejection::RulesBroken([fault].into())) } else { Ok(value) };
+            if rules.needs_documents() {
+                return Err(Rejection::RulesBroken([fault].into()));
+            }
+            self.index_keys = index_keys(&rules.indexed_values(None, steps), rules)?;
+            return Ok(value);
         };
         let before = current.filter(|row| rules.needs_documents() && row.kind == ContentKind::Json);
+        steps.take_parsing(before.map_or(0, |row| row.data.len()))?;
         let before = before.and_then(|row| stored(row.data));
         let draws = &mut self.draws;
         let conformed = rules
-            .conform(before.as_ref(), document, wall, &mut |name| draws.next(name))
+            .conform(before.as_ref(), document, wall, &mut |name| draws.next(name), steps)?
             .map_err(|faults| Rejection::RulesBroken(faults.into()))?;
-        for rule in rules.indexes() {
-            rule.key_of(Some(&conformed.document)).map_err(|fault| Rejection::RulesBroken([fault].into()))?;
+        if !rules.indexes().is_empty() {
+            let looked_up = steps.taken();
+            let values = rules.indexed_values(Some(&conformed.document), steps);
+            // The indexes are kept in step by the row, which is parsed and gone through once more.
+            steps.take_again(looked_up);
+            steps.take_parsing(data.len())?;
+            self.index_keys = index_keys(&values, rules)?;
         }
         if !conformed.is_changed {
             return Ok(value);
@@ -298,6 +312,16 @@ impl Guide<'_> {
         check_size(&text)?;
         Ok(Some((ContentKind::Json, text.into())))
     }
+}
+
+/// What a document with these values stands under in the indexes.
+fn index_keys(values: &[Vec<Option<&Json<'_>>>], rules: &Rules) -> Result<Vec<IndexKey>, Rejection> {
+    let mut keys = Vec::with_capacity(values.len());
+    for (rule, values) in rules.indexes().iter().zip(values) {
+        let bytes = rule.key_from(values).map_err(|fault| Rejection::RulesBroken([fault].into()))?;
+        keys.push(IndexKey { bytes, is_bound: rule.is_bound_by(values) });
+    }
+    Ok(keys)
 }
 
 /// Whether a write says nothing of what it expects, where it could. An insert expects that there is nothing.
@@ -329,7 +353,7 @@ fn plan(
             steps,
         )?;
         let value = new_value(op, current, document, wall, steps)?;
-        if op.change.brings_value() { guide.conform(value, current, wall) } else { Ok(value) }
+        if op.change.brings_value() { guide.conform(value, current, wall, steps) } else { Ok(value) }
     });
     let value = match checked {
         Ok(value) => value,

@@ -12,7 +12,7 @@ use super::convert::{convert, wall_clock};
 use super::field::{FieldKind, FieldRule};
 use super::name::SequenceName;
 use crate::document::path::{Path, array_index};
-use crate::document::{Json, Number, Object, order};
+use crate::document::{Json, Number, Object, Steps, TooDear, order};
 use crate::limits::{INDEX_TEXT_BYTES_MAX, RULE_FAULTS_MAX};
 use crate::types::WallMillis;
 
@@ -70,25 +70,32 @@ impl Rules {
     ///
     /// What is above goes before what is inside of it; objects on the way to a field that is filled are made where they are
     /// missing. Numbers are drawn only once nothing is at fault, in the order of the paths.
+    ///
+    /// What all that takes counts in `steps`; beyond their bound there is no outcome.
     pub fn conform<'a>(
         &'a self,
         old: Option<&Json<'_>>,
         new: Json<'a>,
         wall: WallMillis,
         next: &mut dyn FnMut(&SequenceName) -> u64,
-    ) -> Result<Conformed<'a>, Vec<RuleFault>> {
+        steps: &Steps,
+    ) -> Result<Result<Conformed<'a>, Vec<RuleFault>>, TooDear> {
         if !self.needs_documents() {
-            return Ok(Conformed { document: new, is_changed: false });
+            return Ok(Ok(Conformed { document: new, is_changed: false }));
         }
         if !matches!(new, Json::Object(_)) {
-            return Err(vec![RuleFault::not_an_object()]);
+            return Ok(Err(vec![RuleFault::not_an_object()]));
         }
-        let mut work = Work { document: new, is_changed: false, drawn: Vec::new(), faults: Vec::new() };
+        let mut work = Work { document: new, is_changed: false, drawn: Vec::new(), faults: Vec::new(), steps };
         for (path, rule) in &self.fields {
-            work.visit(path, rule, old.and_then(|old| path.find(old)), wall);
+            work.visit(path, rule, old, wall);
+            steps.judge(())?;
         }
         for path in &self.required {
-            if matches!(path.find(&work.document), None | Some(Json::Null)) && !work.has_fault_at(path) {
+            let found = path.find_within(&work.document, steps);
+            let is_missing = matches!(found, None | Some(Json::Null));
+            steps.judge(())?;
+            if is_missing && !work.has_fault_at(path) {
                 work.refuse(path, RuleFaultKind::Required);
             }
         }
@@ -97,22 +104,30 @@ impl Rules {
 }
 
 /// A document on its way.
-struct Work<'a> {
+struct Work<'a, 's> {
     document: Json<'a>,
     is_changed: bool,
     /// Fields that get a number in the end; they have a zero so far.
     drawn: Vec<(&'a Path, &'a SequenceName)>,
     faults: Vec<RuleFault>,
+    /// What it takes.
+    steps: &'s Steps,
 }
 
-impl<'a> Work<'a> {
+impl<'a> Work<'a, '_> {
+    /// Looks at one field; `old` is the whole document before. Means nothing where that takes too many steps.
     fn visit(&mut self, path: &'a Path, rule: &'a FieldRule, old: Option<&Json<'_>>, wall: WallMillis) {
-        let found = path.find(&self.document);
+        let steps = self.steps;
+        let found = path.find_within(&self.document, steps);
+        if found.is_some_and(|found| rule.kind != FieldKind::Any && !steps.take_reading(found)) {
+            return;
+        }
         let Ok(converted) = found.map_or(Ok(None), |found| convert(rule.kind, found)) else {
             return self.refuse(path, RuleFaultKind::Type(rule.kind));
         };
         let value = converted.as_ref().or(found);
-        if rule.is_automatic() && is_left(found, value, old) {
+        let before = old.filter(|_| rule.is_automatic()).and_then(|old| path.find_within(old, steps));
+        if rule.is_automatic() && is_left(found, value, before, steps) {
             return self.fill_automatically(path, rule, wall);
         }
         let actual = match (value, rule.max) {
@@ -145,7 +160,7 @@ impl<'a> Work<'a> {
     }
 
     fn put(&mut self, path: &'a Path, value: Json<'a>) {
-        match place(&mut self.document, path) {
+        match place(&mut self.document, path, self.steps) {
             Some(place) => {
                 *place = value;
                 self.is_changed = true;
@@ -165,28 +180,35 @@ impl<'a> Work<'a> {
         self.faults.iter().any(|found| found.pointer == fault.pointer)
     }
 
-    fn finish(mut self, next: &mut dyn FnMut(&SequenceName) -> u64) -> Result<Conformed<'a>, Vec<RuleFault>> {
+    fn finish(
+        mut self,
+        next: &mut dyn FnMut(&SequenceName) -> u64,
+    ) -> Result<Result<Conformed<'a>, Vec<RuleFault>>, TooDear> {
         if !self.faults.is_empty() {
-            return Err(self.faults);
+            return Ok(Err(self.faults));
         }
         for (path, sequence) in self.drawn {
-            let place = place(&mut self.document, path).expect("it holds a zero already");
-            *place = Json::Number(Number::from(next(sequence)));
+            let place = self.steps.judge(place(&mut self.document, path, self.steps))?;
+            *place.expect("it holds a zero already") = Json::Number(Number::from(next(sequence)));
         }
-        Ok(Conformed { document: self.document, is_changed: self.is_changed })
+        Ok(Ok(Conformed { document: self.document, is_changed: self.is_changed }))
     }
 }
 
 /// Whether a write leaves it to the rules what stands in a field: it has nothing there, or what was there before.
-fn is_left(found: Option<&Json<'_>>, converted: Option<&Json<'_>>, old: Option<&Json<'_>>) -> bool {
-    let is_old = |value: &Json<'_>| old.is_some_and(|old| order::same(old, value));
+fn is_left(found: Option<&Json<'_>>, converted: Option<&Json<'_>>, old: Option<&Json<'_>>, steps: &Steps) -> bool {
+    let is_old = |value: &Json<'_>| old.is_some_and(|old| order::same_within(old, value, steps));
     found.is_none_or(|found| *found == Json::Null || is_old(found)) || converted.is_some_and(is_old)
 }
 
-/// The place of a field, made with the objects on the way where it is missing; `None` where there cannot be one.
-fn place<'j, 'a>(document: &'j mut Json<'a>, path: &'a Path) -> Option<&'j mut Json<'a>> {
+/// The place of a field, made with the objects on the way where it is missing; `None` where there cannot be one, and beyond the bound.
+fn place<'j, 'a>(document: &'j mut Json<'a>, path: &'a Path, steps: &Steps) -> Option<&'j mut Json<'a>> {
     path.names().iter().try_fold(document, |value, name| match value {
         Json::Object(object) => {
+            // It is looked for to see whether it is there, and then to be given.
+            if !steps.take(2 * object.len()) {
+                return None;
+            }
             if object.get(name).is_none() {
                 object.set(name, Json::Object(Object::default()));
             }

@@ -6,9 +6,10 @@
 
 use bincode::{Decode, Encode};
 
+use super::Rules;
 use super::conform::{RuleFault, RuleFaultKind};
-use crate::document::path::Path;
-use crate::document::{Json, order};
+use crate::document::path::{Path, find_each};
+use crate::document::{Json, Steps, order};
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_TEXT_BYTES_MAX};
 
 /// An index over fields.
@@ -64,9 +65,19 @@ impl IndexRule {
     /// The bytes that a document stands under. `None`, for a value that is not JSON, has no fields; it stands in the index
     /// all the same, since a search in its order finds it too.
     pub fn key_of(&self, document: Option<&Json<'_>>) -> Result<Vec<u8>, RuleFault> {
+        self.key_from(&self.values(document, &Steps::unbounded()))
+    }
+
+    /// What its fields hold in a document. Counts the steps that it takes to find them and to have them sorted; beyond the bound there is
+    /// nothing in some of them.
+    pub(crate) fn values<'j, 'a>(&self, document: Option<&'j Json<'a>>, steps: &Steps) -> Vec<Option<&'j Json<'a>>> {
+        values_of(&self.fields.iter().collect::<Vec<_>>(), document, steps)
+    }
+
+    /// [`Self::key_of`], of what its fields hold.
+    pub(crate) fn key_from(&self, values: &[Option<&Json<'_>>]) -> Result<Vec<u8>, RuleFault> {
         let mut key = Vec::new();
-        for path in &self.fields {
-            let value = document.and_then(|document| path.find(document));
+        for (path, value) in self.fields.iter().zip(values.iter().copied()) {
             if let Some(Json::String(text)) = value
                 && text.len() > INDEX_TEXT_BYTES_MAX
             {
@@ -80,12 +91,36 @@ impl IndexRule {
     /// Whether no other document may stand under the same bytes: the index is unique, and all fields are there, none of
     /// them null, an array or an object.
     pub fn is_bound(&self, document: Option<&Json<'_>>) -> bool {
-        let is_scalar = |path: &Path| {
-            let value = document.and_then(|document| path.find(document));
-            matches!(value, Some(Json::Bool(_) | Json::Number(_) | Json::String(_)))
-        };
-        self.unique && self.fields.iter().all(is_scalar)
+        self.is_bound_by(&self.values(document, &Steps::unbounded()))
     }
+
+    /// [`Self::is_bound`], by what its fields hold.
+    pub(crate) fn is_bound_by(&self, values: &[Option<&Json<'_>>]) -> bool {
+        self.unique
+            && values.iter().all(|value| matches!(value, Some(Json::Bool(_) | Json::Number(_) | Json::String(_))))
+    }
+}
+
+impl Rules {
+    /// What the fields of each index hold in a document, as [`IndexRule::values`]. The document is gone through once for all of them.
+    pub(crate) fn indexed_values<'j, 'a>(
+        &self,
+        document: Option<&'j Json<'a>>,
+        steps: &Steps,
+    ) -> Vec<Vec<Option<&'j Json<'a>>>> {
+        let paths: Vec<_> = self.indexes().iter().flat_map(IndexRule::fields).collect();
+        let mut values = values_of(&paths, document, steps).into_iter();
+        self.indexes().iter().map(|rule| values.by_ref().take(rule.fields().len()).collect()).collect()
+    }
+}
+
+fn values_of<'j, 'a>(paths: &[&Path], document: Option<&'j Json<'a>>, steps: &Steps) -> Vec<Option<&'j Json<'a>>> {
+    let Some(document) = document else { return vec![None; paths.len()] };
+    let values = find_each(paths, document, steps);
+    for value in values.iter().flatten() {
+        steps.take_scalar(value);
+    }
+    values
 }
 
 impl<Context> Decode<Context> for IndexRule {

@@ -8,6 +8,7 @@ use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch, Steps,
 use quorate_machine::keyspace::family;
 use quorate_machine::limits;
 use quorate_machine::machine::{self, Applier};
+use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::*;
 
 /// Elements of the list that conditions look through and patches move.
@@ -258,6 +259,63 @@ fn a_merge_counts_what_it_puts_in_order_and_looks_for() {
     let revision = store.vars.revision;
     let many = merged(&mut store, 100_000);
     assert_eq!((dear_place(&many), store.vars.revision), ("", revision));
+    store.check();
+}
+
+/// Gives the entries of `d/` rules.
+fn declare(store: &mut Store, text: &str) {
+    let change = RulesChange::Set(Rules::read(&json(text), "").unwrap());
+    let name = CollectionName::new("d").unwrap();
+    let outcome = applied(store, Action::Rules(RulesOp { name, expect: Expect::Any, change }));
+    assert!(matches!(outcome, Outcome::RulesSet(Some(_))), "{outcome:?}");
+}
+
+/// Rules of so many fields, none of which is among [`members_of`].
+fn fields(count: usize) -> String {
+    let fields: Vec<_> = (0..count).map(|n| format!(r#""f{n}":{{"type":"long"}}"#)).collect();
+    format!(r#"{{"fields":{{{}}}}}"#, fields.join(","))
+}
+
+#[test]
+fn a_document_that_is_too_dear_for_the_rules_of_its_collection_is_refused_and_can_be_removed() {
+    let mut store = Store::default();
+    let wide = || Action::Write(document("d/1", members_of(100_000)));
+    applied(&mut store, wide());
+    declare(&mut store, &fields(8));
+    let outcome = applied(&mut store, wide());
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    declare(&mut store, &fields(limits::RULE_FIELDS_MAX));
+    let revision = store.vars.revision;
+    assert_eq!((dear_place(&applied(&mut store, wide())), store.vars.revision), ("", revision));
+    // A long list is one member.
+    let outcome = applied(&mut store, Action::Write(document("d/2", list_of(ELEMENTS))));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    let outcome = applied(&mut store, Action::Write(write("d/1", Change::Remove, Criteria::default())));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    store.check();
+}
+
+#[test]
+fn an_index_is_built_in_parts_where_documents_are_long() {
+    let mut store = Store::default();
+    for n in 0..5 {
+        let outcome = applied(&mut store, Action::Write(document(&format!("d/{n}"), list_of(ELEMENTS))));
+        assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    }
+    declare(&mut store, r#"{"indexes":[["b"],["a"]]}"#);
+    let mut parts = Vec::new();
+    loop {
+        let step = Maintenance::Indexes { rows_max: u32::MAX };
+        let Outcome::Maintained { removed, more } = applied(&mut store, Action::Maintain(step)) else {
+            panic!("refused")
+        };
+        if !more {
+            break;
+        }
+        parts.push(removed);
+    }
+    // Each document counts twice: it is read, and it is parsed.
+    assert_eq!(parts, [3, 2, 3, 2]);
     store.check();
 }
 

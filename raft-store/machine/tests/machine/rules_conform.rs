@@ -4,7 +4,7 @@
 
 use crate::document_support::{json, objects, texts};
 use proptest::prelude::*;
-use quorate_machine::document::{Criteria, Json, Subject, time};
+use quorate_machine::document::{Criteria, Json, Steps, Subject, TooDear, time};
 use quorate_machine::rules::{FieldKind, RuleFault, RuleFaultKind, Rules, SequenceName};
 use quorate_machine::types::Key;
 use quorate_machine::{codec, limits};
@@ -25,7 +25,8 @@ fn run(rules: &Rules, old: Option<&str>, new: &str) -> (Result<String, Vec<RuleF
         drawn.push(name.as_str().to_owned());
         99 + drawn.len() as u64
     };
-    let outcome = rules.conform(old.as_ref(), new.clone(), WALL, &mut next).map(|conformed| {
+    let outcome = rules.conform(old.as_ref(), new.clone(), WALL, &mut next, &Steps::unbounded()).unwrap();
+    let outcome = outcome.map(|conformed| {
         assert_eq!(conformed.is_changed, conformed.document != new, "{conformed:?} of {new:?}");
         conformed.document.to_text()
     });
@@ -46,6 +47,32 @@ fn conformed(rules: &Rules, old: Option<&str>, new: &str) -> String {
 fn faults(rules: &Rules, new: &str) -> Vec<(String, RuleFaultKind)> {
     let faults = run(rules, None, new).0.expect_err(new);
     faults.into_iter().map(|RuleFault { pointer, kind }| (pointer, kind)).collect()
+}
+
+/// The members of each object on the way, twice as many where the field is given a value.
+#[test]
+fn each_look_for_a_field_is_a_step() {
+    let old = json(r#"{"a":1,"b":2,"c":3}"#);
+    for (text, expected) in [
+        (r#"{"fields":{"b":{"type":"long"}}}"#, 2),
+        (r#"{"fields":{"b":{"type":"any"}},"required":["a","b"]}"#, 2 + 2 + 2),
+        (r#"{"fields":{"c":{"type":"long","default":7}}}"#, 2 + 2 * 2),
+        // In the old document, too, and once more for the number.
+        (r#"{"fields":{"c":{"type":"long","sequence":"s"}}}"#, 2 + 3 + 2 * 2 + 2 * 3),
+        // A text is read to become a time.
+        (r#"{"fields":{"b":{"type":"datetime"}}}"#, 2 + 20 / 2 + 2 * 2),
+    ] {
+        let is_time = text.contains("datetime");
+        let new = json(if is_time { r#"{"a":1,"b":"2026-11-21T01:06:00Z"}"# } else { r#"{"a":1,"b":2}"# });
+        let rules = rules(text);
+        let taken = |most| {
+            let steps = Steps::up_to(most);
+            let outcome = rules.conform(Some(&old), new.clone(), WALL, &mut |_| 1, &steps);
+            outcome.map(|conformed| (conformed.is_ok(), steps.taken()))
+        };
+        assert_eq!(taken(expected), Ok((true, expected)), "{text}");
+        assert_eq!(taken(expected - 1), Err(TooDear { limit: expected - 1, actual: expected }), "{text}");
+    }
 }
 
 /// Type; values with what they become; values refused.
