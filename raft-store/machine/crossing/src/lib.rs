@@ -7,6 +7,7 @@
 
 pub mod chance;
 pub mod check;
+pub mod dearest;
 pub mod generate;
 pub mod groupings;
 pub mod hunt;

@@ -2,6 +2,7 @@
 
 mod apply_bounds;
 mod command_steps;
+mod dearest;
 mod document_criteria;
 mod document_patch;
 mod document_support;
