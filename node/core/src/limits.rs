@@ -135,6 +135,9 @@ pub const SCAN_COST_MAX: usize = 4_096;
 /// What a request costs that looks at so many entries as it needs, up to [`FIND_ENTRIES_MAX`].
 pub const FIND_COST: usize = 16;
 
+/// Steps of a command that cost its account as much as one operation: about what a plain write takes on each node.
+pub const STEPS_FOR_OP: u64 = 4_096;
+
 /// Entries of a page that cost as much as one operation.
 pub const ENTRIES_FOR_COST: usize = 100;
 

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_node::gateway::admission::accounts::AccountLimits;
-use quorate_store::types::{ContentKind, Outcome, SessionReply, Value};
+use quorate_store::document::TooDear;
+use quorate_store::types::{ContentKind, Outcome, Rejection, SessionReply, Value};
 use serde_json::json;
 use tokio::net::TcpSocket;
 
@@ -355,6 +356,20 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
     assert!(problem.retry_after_ms.is_some_and(|millis| millis > 500), "{problem:?}");
     tokio::time::sleep(Duration::from_millis(problem.retry_after_ms.expect("a time"))).await;
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status / 100, 2, "there is room when it was said");
+}
+
+#[tokio::test]
+async fn an_account_pays_for_what_is_refused_after_much_work() {
+    let limits = AccountLimits { ops_per_second: 100, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    let limit = quorate_store::limits::COMMAND_STEPS_MAX;
+    server.backend.reject_writes(Rejection::TooDear(TooDear { limit, actual: 2 * limit }));
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.problem().code, ErrorCode::TooDear);
+    let problem = server.put_json("/v1/kv/k", "1").await.problem();
+    too_many(&problem, "one account may take 100 operations a second");
+    // A thousand operations, of which a second's worth was there.
+    assert!(problem.retry_after_ms.is_some_and(|millis| (8_000..10_500).contains(&millis)), "{problem:?}");
+    assert_eq!(server.backend.commands().len(), 1);
 }
 
 #[tokio::test]

@@ -771,6 +771,22 @@ impl Outcome {
         }
     }
 
+    /// Steps that were taken for what was refused since it takes too many. They were taken in vain, on every node.
+    pub fn steps_in_vain(&self) -> u64 {
+        let of = |why: &Rejection| match why {
+            Rejection::TooDear(dear) => dear.actual.min(dear.limit),
+            _ => 0,
+        };
+        match self {
+            Self::Rejected(why) => of(why),
+            Self::TxnRejected(rejected) => of(&rejected.why),
+            Self::Bulk(items) => items.iter().filter_map(|item| item.outcome.rejection()).map(of).sum(),
+            Self::Where(done) => done.items.iter().map(|item| of(&item.why)).sum(),
+            Self::Claimed(done) => done.refused.iter().map(|item| of(&item.why)).sum(),
+            _ => 0,
+        }
+    }
+
     /// Visits every reason for which something of what was asked was refused.
     fn each_rejection(&mut self, visit: &mut dyn FnMut(&mut Rejection)) {
         match self {

@@ -11,11 +11,12 @@ use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
 
 use crate::app::{AppError, Consistency};
-use crate::gateway::api::Api;
+use crate::gateway::admission::accounts::Account;
 use crate::gateway::auth::audit_event::{Event, Names};
 use crate::gateway::auth::caller::{Admitted, Caller};
 use crate::gateway::auth::requirement;
 use crate::gateway::failure::{Effect, Failure};
+use crate::limits;
 
 /// The answer is not of the kind of what was asked, by another build perhaps: it was decided, and how cannot be told.
 pub fn confused(reply: &Reply) -> Failure {
@@ -34,13 +35,29 @@ pub async fn propose(
         return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
     }
     let command = Command { request_id: Some(request_id), ..Command::unnamed(action) };
-    submit(caller.api, command, deadline).await
+    submit(caller, command, deadline).await
 }
 
-async fn submit(api: &Api, command: Command, deadline: Instant) -> Result<Reply, Failure> {
+async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Result<Reply, Failure> {
+    let api = caller.api;
     let reply = api.backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))?;
     api.confirm(reply.revision);
+    charge(caller, &reply);
     Ok(reply)
+}
+
+/// Charges the caller's account for what was refused only after much work, which the log had every node do: whoever asks for that again and
+/// again is to wait. Before the log nothing is refused for that, since how dear a command is follows from what it is about. What is known from
+/// the request alone is refused by each node before it does any of it.
+fn charge(caller: &Caller<'_>, reply: &Reply) {
+    let ops = reply.outcome.steps_in_vain() / limits::STEPS_FOR_OP;
+    if ops == 0 || reply.replayed {
+        return;
+    }
+    let account = caller.api.accounts.of(|| Account::of(caller.who, caller.origin.neighbour()));
+    if let Some(account) = account {
+        account.pay(usize::try_from(ops).unwrap_or(usize::MAX));
+    }
 }
 
 /// Proposes a command after checking its caller's permission, and writes it to the audit log.
@@ -102,7 +119,7 @@ async fn until_judged_in_time(
         let Admitted { principal, access_revision } = caller.admit(deadline, &requirement::on_action(&action)).await?;
         let (request_id, action) = (request_id.clone(), action.clone());
         let command = Command { request_id, principal, action, access_revision };
-        let reply = submit(caller.api, command, deadline).await?;
+        let reply = submit(caller, command, deadline).await?;
         if !matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged)) {
             return Ok(reply);
         }
@@ -119,7 +136,9 @@ pub async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) ->
     let command = rehearsal(caller.who.name(), action)?;
     // A short command may take as many steps as one may that is decided, and Raft shares these threads.
     let tried = background::in_place(usize::MAX, || caller.api.backend.dry_run(&command));
-    tried.map_err(|fault| Failure::from_fault(&fault))
+    let reply = tried.map_err(|fault| Failure::from_fault(&fault))?;
+    charge(caller, &reply);
+    Ok(reply)
 }
 
 /// What is only evaluated. It has no request id: nothing is kept of it. Too large is what would be too large for the log.

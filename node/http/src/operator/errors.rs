@@ -155,7 +155,7 @@ fn of(code: ErrorCode) -> Words {
             "Send the same request under the same request id: it takes effect once, whatever became of the first try.",
         ),
         ErrorCode::TooDear => words(
-            "The conditions, or the operations of the patch, would look through or move so much of one document that nothing else would be applied meanwhile. `detail` has the steps up to where it was given up, and how many one request may take. Nothing was changed.",
+            "The conditions, the operations of the patch, or the rules of the collection, would look through or move so much of one document that nothing else would be applied meanwhile. `detail` has the steps up to where it was given up, and how many one request may take. Nothing was changed.",
             "Ask with fewer of them, or split the document: what conditions look through, and patches move, is best a short list.",
         ),
         ErrorCode::TooLarge => words(

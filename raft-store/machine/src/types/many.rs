@@ -65,6 +65,14 @@ impl ItemOutcome {
     }
 
     /// Why it was refused, if it was.
+    pub(super) fn rejection(&self) -> Option<&Rejection> {
+        match self {
+            Self::Rejected(rejection) => Some(rejection),
+            Self::Written(_) | Self::Deferred => None,
+        }
+    }
+
+    /// The same, to be changed.
     pub(super) fn rejection_mut(&mut self) -> Option<&mut Rejection> {
         match self {
             Self::Rejected(rejection) => Some(rejection),
