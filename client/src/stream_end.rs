@@ -23,6 +23,7 @@ impl StreamEnd {
             WatchEndCode::Compacted => ErrorCode::Compacted,
             WatchEndCode::PermissionDenied => ErrorCode::PermissionDenied,
             WatchEndCode::Unauthenticated => ErrorCode::Unauthenticated,
+            WatchEndCode::TooDear => ErrorCode::TooDear,
             _ => return None,
         };
         let mut problem = Box::new(Problem::new(code, Applied::No, self.detail));
@@ -47,6 +48,7 @@ mod tests {
             end(r#"{"code":"unauthenticated","detail":"d"}"#).and_then(|e| e.code()),
             Some(ErrorCode::Unauthenticated)
         );
+        assert_eq!(end(r#"{"code":"too_dear","detail":"d"}"#).and_then(|e| e.code()), Some(ErrorCode::TooDear));
         for text in [r#"{"code":"stopping","detail":"d"}"#, r#"{"code":"tea_time","detail":"d","until":5}"#] {
             assert!(end(text).is_none(), "{text}");
         }

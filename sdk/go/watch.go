@@ -334,7 +334,7 @@ func (w *Watch) read(got message, into any) error {
 // endError says why it makes no sense to go on; nil where another node may serve it.
 func endError(end api.WatchEnd) error {
 	switch end.Code {
-	case api.WatchEndCodeCompacted, api.WatchEndCodePermissionDenied, api.WatchEndCodeUnauthenticated:
+	case api.WatchEndCodeCompacted, api.WatchEndCodePermissionDenied, api.WatchEndCodeUnauthenticated, api.WatchEndCodeTooDear:
 		e := localError(api.ErrorCode(end.Code), nil, "%s", end.Detail)
 		e.OldestRevision, e.Retry = end.OldestRevision, api.RetryAfterReading
 		return e

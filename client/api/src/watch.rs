@@ -116,6 +116,8 @@ pub enum WatchEndCode {
     PermissionDenied,
     /// What says who watches does not hold any more.
     Unauthenticated,
+    /// An entry takes too much work to be held against `where`: go on behind it, or with fewer conditions.
+    TooDear,
     /// Instead of a status, for who takes nothing but `text/event-stream`: the node is starting, stopping or catching up.
     NotReady,
     /// The same: the node could not begin in time.
@@ -137,6 +139,7 @@ impl WatchEndCode {
             Self::Quarantined => "quarantined",
             Self::PermissionDenied => "permission_denied",
             Self::Unauthenticated => "unauthenticated",
+            Self::TooDear => "too_dear",
             Self::NotReady => "not_ready",
             Self::Timeout => "timeout",
             Self::TooManyRequests => "too_many_requests",

@@ -73,7 +73,7 @@ pub enum WatchSource {
 }
 
 const WATCH_SOURCES: [&str; 3] = ["memory", "disk", "initial"];
-const WATCH_ENDS: [WatchEndCode; 11] = [
+const WATCH_ENDS: [WatchEndCode; 12] = [
     WatchEndCode::Compacted,
     WatchEndCode::SlowConsumer,
     WatchEndCode::NoLeader,
@@ -81,6 +81,7 @@ const WATCH_ENDS: [WatchEndCode; 11] = [
     WatchEndCode::Quarantined,
     WatchEndCode::PermissionDenied,
     WatchEndCode::Unauthenticated,
+    WatchEndCode::TooDear,
     WatchEndCode::NotReady,
     WatchEndCode::Timeout,
     WatchEndCode::TooManyRequests,

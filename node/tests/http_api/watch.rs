@@ -504,6 +504,37 @@ async fn a_watch_is_ended_with_a_reason() {
 }
 
 #[tokio::test]
+async fn an_entry_that_is_too_dear_to_judge_ends_a_watch_which_goes_on_behind_it() {
+    let server = Server::start().await;
+    let terms = [r#"{"field":"a","op":"ncontains","value":7}"#; 8].join(",");
+    let mut given = format!("[{terms}]");
+    for (character, encoded) in [("[", "%5B"), ("]", "%5D"), ("{", "%7B"), ("}", "%7D"), ("\"", "%22")] {
+        given = given.replace(character, encoded);
+    }
+    let query = format!("prefix=&where={given}");
+    let mut live = Events::open(&server, &query, &[]).await;
+    server.backend.seed("small", json(r#"{"a":[1]}"#));
+    server.backend.seed("long", json(&format!(r#"{{"a":[{}]}}"#, vec!["0"; 700_000].join(","))));
+    server.backend.seed("small", json(r#"{"a":[2]}"#));
+    let mut after = Events::open(&server, &format!("{query}&from=2"), &[]).await;
+    for events in [&mut live, &mut after] {
+        assert_eq!(events.take(1).await, [told("small", 2, Some("2.0"))]);
+        let end = events.next().await.end();
+        assert_eq!((end.code, end.revision), (WatchEndCode::TooDear, Some(2)));
+        assert!(end.detail.starts_with("at revision 3: ") && end.detail.contains("long"), "{}", end.detail);
+        assert_eq!(events.try_next().await, None);
+    }
+    // The entries that there are come in order of their keys.
+    let mut initial = Events::open(&server, &format!("{query}&initial=true"), &[]).await;
+    let end = initial.next().await.end();
+    assert_eq!((end.code, end.revision), (WatchEndCode::TooDear, None));
+    let mut behind = Events::open(&server, &format!("{query}&from=4"), &[]).await;
+    assert_eq!(behind.take(1).await, [told("small", 4, Some("4.0"))]);
+    let metrics = server.get("/metrics").await.text();
+    assert!(metrics.contains("\nquorate_watch_ends_total{code=\"too_dear\"} 3\n"), "{metrics}");
+}
+
+#[tokio::test]
 async fn who_does_not_read_until_it_is_compacted_is_told_so_and_nothing_is_left_out_before() {
     let server = Server::start().await;
     let mut events = Events::open(&server, "prefix=", &[]).await;

@@ -3457,6 +3457,8 @@ const (
 	WatchEndCodePermissionDenied WatchEndCode = "permission_denied"
 	// What says who watches does not hold any more.
 	WatchEndCodeUnauthenticated WatchEndCode = "unauthenticated"
+	// An entry takes too much work to be held against `where`: go on behind it, or with fewer conditions.
+	WatchEndCodeTooDear         WatchEndCode = "too_dear"
 	WatchEndCodeNotReady        WatchEndCode = "not_ready"
 	WatchEndCodeTimeout         WatchEndCode = "timeout"
 	WatchEndCodeTooManyRequests WatchEndCode = "too_many_requests"

@@ -124,7 +124,10 @@ export class EventStream {
 }
 
 /** Codes of ends after which it makes no sense to go on at another node. */
-const FOR_GOOD: readonly string[] = ["compacted", "permission_denied", "unauthenticated"];
+const FOR_GOOD: readonly string[] = ["compacted", "permission_denied", "unauthenticated", "too_dear"];
+
+/** Their statuses, where that is not 403. */
+const STATUSES: Readonly<Record<string, number>> = { compacted: 410, unauthenticated: 401, too_dear: 413 };
 
 /** Why it makes no sense to go on after a node ended a stream so; `undefined` where another node may serve it. */
 export function endError(
@@ -135,7 +138,7 @@ export function endError(
   }
   const problem: Problem = {
     code: end.code,
-    status: end.code === "compacted" ? 410 : end.code === "unauthenticated" ? 401 : 403,
+    status: STATUSES[end.code] ?? 403,
     title: "The stream ended",
     detail: end.detail,
     applied: "no",

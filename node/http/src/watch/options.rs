@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use http::request::Parts;
-use quorate_store::document::{Criteria, Json, Subject};
+use quorate_store::document::{Criteria, Json, Steps, Subject, TooDear};
 use quorate_store::rules::Rules;
 use quorate_store::state::{FORMS, FeedPosition, WatchRange};
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
@@ -188,18 +188,32 @@ impl WatchView {
         self.part.is_none_or(|part| part.has(key.as_bytes()))
     }
 
-    /// Whether what is asked for holds of an entry.
-    pub fn holds(&self, key: &Key, entry: &Entry, is_locked: bool, (clock, wall): (ClusterMillis, WallMillis)) -> bool {
+    /// How many conditions there are, each of which may look through all of an entry; at least 1.
+    pub fn looks(&self) -> usize {
+        self.criteria.count().max(1)
+    }
+
+    /// Whether what is asked for holds of an entry; not said where that takes too many steps.
+    pub fn holds(
+        &self,
+        key: &Key,
+        entry: &Entry,
+        is_locked: bool,
+        (clock, wall): (ClusterMillis, WallMillis),
+        steps: &Steps,
+    ) -> Result<bool, TooDear> {
         if self.criteria.is_empty() {
-            return true;
+            return Ok(true);
         }
         let criteria = match &self.rules {
             Some(rules) => rules.converted(&self.criteria, wall),
             None => std::borrow::Cow::Borrowed(&self.criteria),
         };
         let is_json = criteria.needs_document() && entry.value.kind == ContentKind::Json;
+        steps.take_parsing(if is_json { entry.value.data.len() } else { 0 })?;
         let document = if is_json { Json::parse_stored(&entry.value.data).ok() } else { None };
-        criteria.hold(&Subject { key, meta: Some(&entry.meta), is_locked, document: document.as_ref(), clock, wall })
+        let meta = Some(&entry.meta);
+        criteria.hold_within(&Subject { key, meta, is_locked, document: document.as_ref(), clock, wall }, steps)
     }
 }
 

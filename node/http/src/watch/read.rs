@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_store::document::{Steps, TooDear};
+use quorate_store::limits::COMMAND_STEPS_MAX;
 use quorate_store::state::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, Watch,
     WatchRange,
@@ -16,6 +18,7 @@ use quorate_store::types::{Key, Revision, WallMillis};
 
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
+use crate::gateway::failure::Failure;
 use crate::gateway::watch;
 use crate::limits;
 use crate::watch::event::{self, Shown};
@@ -34,6 +37,8 @@ pub enum Read {
         to: FeedPosition,
         /// Whether there is more.
         more: bool,
+        /// The next change, where it cannot be judged.
+        dear: Option<Dear>,
     },
     /// Initial entries.
     Initial {
@@ -43,9 +48,28 @@ pub enum Read {
         count: usize,
         /// What is left of them.
         next: Option<Initial>,
+        /// The next entry, where it cannot be judged.
+        dear: Option<Dear>,
     },
     /// What was asked for can no longer be read.
     Compacted(ReadPosition),
+}
+
+/// An entry that takes too many steps to be held against the criteria.
+pub struct Dear {
+    /// Its key.
+    pub key: Key,
+    /// At which revision.
+    pub revision: Revision,
+    /// How many.
+    pub why: TooDear,
+}
+
+impl Dear {
+    /// What to tell who watches.
+    pub fn detail(&self) -> String {
+        format!("at revision {}: {}", self.revision, Failure::too_dear(&self.key, self.why).detail())
+    }
 }
 
 /// An event, but for its id.
@@ -108,27 +132,40 @@ pub fn changes(api: &Arc<Api>, share: &Arc<Share>, watch: &Watch, view: &Arc<Wat
                 return Err(StateFault::new(format!("a watch is at {:?}, the state at {at:?}", query.after)));
             }
         };
-        let events = events(&page, &view);
-        Ok(Read::Changes { events, to: page.to, more: page.more })
+        Ok(events(&page, &view))
     })
 }
 
-fn events(page: &ChangesPage, view: &WatchView) -> Vec<Event> {
+/// The changes of a page that are shown; fewer where it takes long to judge them.
+fn events(page: &ChangesPage, view: &WatchView) -> Read {
     let mut events = Vec::with_capacity(page.changes.len());
-    for full in &page.changes {
+    let mut taken = 0;
+    for full in page.changes.iter().filter(|full| view.has(&full.key)) {
         let change = &full.change;
-        let subject = if change.cause.is_removal() { &full.before } else { &full.entry };
-        let holds = |entry| view.holds(&full.key, entry, change.locks, (change.clock, change.wall));
-        if !view.has(&full.key) || !subject.as_ref().is_none_or(holds) {
-            continue;
-        }
-        let before = full.before.as_ref().filter(|_| view.prev);
-        let shown = Shown { key: &full.key, revision: full.revision, change, entry: full.entry.as_ref(), before };
-        let bytes = event::change(&shown, view).into();
         let position = FeedPosition { revision: full.revision, index: change.index };
-        events.push(Event { bytes, position, is_last: change.is_last() });
+        let subject = if change.cause.is_removal() { &full.before } else { &full.entry };
+        let steps = Steps::up_to(COMMAND_STEPS_MAX);
+        let holds = |entry| view.holds(&full.key, entry, change.locks, (change.clock, change.wall), &steps);
+        match subject.as_ref().map_or(Ok(true), holds) {
+            Ok(true) => {
+                let before = full.before.as_ref().filter(|_| view.prev);
+                let entry = full.entry.as_ref();
+                let shown = Shown { key: &full.key, revision: full.revision, change, entry, before };
+                let bytes = event::change(&shown, view).into();
+                events.push(Event { bytes, position, is_last: change.is_last() });
+            }
+            Ok(false) => {}
+            Err(why) => {
+                let dear = Some(Dear { key: full.key.clone(), revision: full.revision, why });
+                return Read::Changes { events, to: position.previous(), more: true, dear };
+            }
+        }
+        taken += steps.taken();
+        if taken > COMMAND_STEPS_MAX {
+            return Read::Changes { events, to: position, more: true, dear: None };
+        }
     }
-    events
+    Read::Changes { events, to: page.to, more: page.more, dear: None }
 }
 
 /// Reads the next initial entries.
@@ -155,17 +192,30 @@ pub fn initial(api: &Arc<Api>, share: &Arc<Share>, view: &Arc<WatchView>, initia
                 )));
             }
         };
-        let (mut bytes, mut count) = (Vec::with_capacity(limits::WATCH_CHUNK_BYTES), 0);
-        for (key, entry) in &page.entries {
-            let now = (page.at.clock, initial.wall);
-            if view.has(key) && view.holds(key, entry, entry.meta.is_locked_at(page.at.clock), now) {
-                event::initial(&mut bytes, key, entry, initial.revision, page.at.clock, view.keys_only);
-                count += 1;
+        let (mut bytes, mut count, mut taken) = (Vec::with_capacity(limits::WATCH_CHUNK_BYTES), 0, 0);
+        for (key, entry) in page.entries.iter().filter(|(key, _)| view.has(key)) {
+            let (now, is_locked) = ((page.at.clock, initial.wall), entry.meta.is_locked_at(page.at.clock));
+            let steps = Steps::up_to(COMMAND_STEPS_MAX);
+            match view.holds(key, entry, is_locked, now, &steps) {
+                Ok(true) => {
+                    event::initial(&mut bytes, key, entry, initial.revision, page.at.clock, view.keys_only);
+                    count += 1;
+                }
+                Ok(false) => {}
+                Err(why) => {
+                    let dear = Some(Dear { key: key.clone(), revision: entry.meta.mod_revision, why });
+                    return Ok(Read::Initial { bytes, count, next: Some(initial), dear });
+                }
+            }
+            taken += steps.taken();
+            if taken > COMMAND_STEPS_MAX {
+                let next = Some(Initial { start: behind(key), ..initial });
+                return Ok(Read::Initial { bytes, count, next, dear: None });
             }
         }
         let last = page.entries.last().filter(|_| page.more);
         let next = last.map(|(last, _)| Initial { start: behind(last), ..initial });
-        Ok(Read::Initial { bytes, count, next })
+        Ok(Read::Initial { bytes, count, next, dear: None })
     })
 }
 

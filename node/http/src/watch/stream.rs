@@ -12,6 +12,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use quorate_api::WatchEndCode;
 use quorate_store::background;
+use quorate_store::document::{Steps, TooDear};
+use quorate_store::limits::COMMAND_STEPS_MAX;
 use quorate_store::state::{Pulled, ReadPosition, RecentChange, StateFault, Watch};
 use quorate_store::types::{Entry, Revision};
 
@@ -23,7 +25,7 @@ use crate::limits;
 use crate::metrics::WatchSource;
 use crate::watch::event::{self, Shown};
 use crate::watch::options::WatchView;
-use crate::watch::read::{self, Event, Initial, Read, Reading};
+use crate::watch::read::{self, Dear, Event, Initial, Read, Reading};
 use crate::watch::sse::{self, Chunk, Source};
 
 /// A watch and where it is.
@@ -89,7 +91,7 @@ impl WatchBody {
             return Ok(Step::Done);
         }
         if !self.pulled.is_empty() {
-            return self.show_pulled(out).map(|()| Step::Done);
+            return self.show_pulled(out);
         }
         self.release(out);
         let view = &self.view;
@@ -119,21 +121,27 @@ impl WatchBody {
     /// Takes what was read from disk.
     fn take_read(&mut self, read: Read, out: &mut Vec<u8>) -> Step {
         match read {
-            Read::Changes { events, to, more } => {
+            Read::Changes { events, to, more, dear } => {
                 self.api.metrics.observe_watch_events(WatchSource::Disk, events.len());
                 for event in events {
                     self.show(event, out);
                 }
                 self.watch.read_up_to(to, !more);
                 self.release(out);
+                if let Some(dear) = dear {
+                    return Step::Over(self.too_dear(&dear));
+                }
             }
-            Read::Initial { bytes, count, next } => {
+            Read::Initial { bytes, count, next, dear } => {
                 self.api.metrics.observe_watch_events(WatchSource::Initial, count);
                 out.extend_from_slice(&bytes);
                 if next.is_none() {
                     event::progress(out, "synced", self.watch.position().revision);
                 }
                 self.initial = next;
+                if let Some(dear) = dear {
+                    return Step::Over(self.too_dear(&dear));
+                }
             }
             Read::Compacted(at) => return Step::Over(self.overtaken(at)),
         }
@@ -141,8 +149,8 @@ impl WatchBody {
     }
 
     /// Shows changes that are in memory, until a chunk is full.
-    fn show_pulled(&mut self, out: &mut Vec<u8>) -> Result<(), StateFault> {
-        let mut shown = 0;
+    fn show_pulled(&mut self, out: &mut Vec<u8>) -> Result<Step, StateFault> {
+        let (mut shown, mut dear) = (0, None);
         while out.len() < limits::WATCH_CHUNK_BYTES && self.judged < limits::WATCH_JUDGED_BYTES {
             let Some(change) = self.pulled.pop_front() else { break };
             match self.event_of(&change)? {
@@ -151,6 +159,12 @@ impl WatchBody {
                     shown += 1;
                 }
                 Remembered::NotWanted => {}
+                Remembered::TooDear(why) => {
+                    dear = Some(Dear { key: change.key.clone(), revision: change.revision, why });
+                    // What is left says up to where all was sent.
+                    self.pulled.push_front(change);
+                    break;
+                }
                 Remembered::Gone => {
                     // Its versions were compacted a moment ago: the disk knows what that means for this watch.
                     self.pulled.clear();
@@ -161,7 +175,10 @@ impl WatchBody {
             }
         }
         self.api.metrics.observe_watch_events(WatchSource::Memory, shown);
-        Ok(())
+        Ok(match dear {
+            None => Step::Done,
+            Some(dear) => Step::Over(self.too_dear(&dear)),
+        })
     }
 
     /// A change as this watch shows it, shared with all that show it in the same form.
@@ -170,11 +187,15 @@ impl WatchBody {
         if self.view.has_criteria() {
             let Some(entry) = self.entry_of(change)? else { return Ok(Remembered::Gone) };
             let bytes = entry.value.data.len();
-            self.judged += bytes;
             let now = (change.change.clock, change.change.wall);
-            let holds = || self.view.holds(&change.key, &entry, change.change.locks, now);
-            if !background::in_place(bytes, holds) {
-                return Ok(Remembered::NotWanted);
+            let steps = Steps::up_to(COMMAND_STEPS_MAX);
+            let holds = || self.view.holds(&change.key, &entry, change.change.locks, now, &steps);
+            let held = background::in_place(bytes.saturating_mul(self.view.looks()), holds);
+            self.judged += bytes.max(steps.bytes());
+            match held {
+                Ok(true) => {}
+                Ok(false) => return Ok(Remembered::NotWanted),
+                Err(why) => return Ok(Remembered::TooDear(why)),
             }
         }
         let form = self.view.form();
@@ -247,6 +268,11 @@ impl WatchBody {
         event::end(code, detail, oldest, self.sent_up_to())
     }
 
+    /// The last words where what follows cannot be judged. A watch must not leave out what it was asked for, nor show what it was not.
+    fn too_dear(&mut self, dear: &Dear) -> Vec<u8> {
+        self.end(WatchEndCode::TooDear, dear.detail(), None)
+    }
+
     /// The last words where what follows is compacted.
     fn overtaken(&mut self, at: ReadPosition) -> Vec<u8> {
         let oldest = at.oldest_revision;
@@ -264,6 +290,8 @@ impl WatchBody {
 enum Remembered {
     Shown(Event),
     NotWanted,
+    /// It takes too many steps to say whether it is wanted.
+    TooDear(TooDear),
     /// Its versions cannot be read any more.
     Gone,
 }

@@ -63,6 +63,11 @@ impl Criteria {
         self.terms().iter().all(|term| term.holds(subject, &steps))
     }
 
+    /// The same, within a bound of steps. Of many subjects [`Self::ready`] criteria take less.
+    pub fn hold_within(&self, subject: &Subject<'_>, steps: &Steps) -> Result<bool, TooDear> {
+        steps.judge(self.terms().iter().all(|term| term.holds(subject, steps)))
+    }
+
     /// Why they do not: the predicates of the first term that does not hold, at most [`limits::UNMET_MAX`] of them.
     /// One, unless it is a group: each alternative of an `any` has its own reason. Empty where they hold.
     ///

@@ -872,6 +872,7 @@ WatchEndCode: TypeAlias = Literal[
     "quarantined",
     "permission_denied",
     "unauthenticated",
+    "too_dear",
     "not_ready",
     "timeout",
     "too_many_requests",

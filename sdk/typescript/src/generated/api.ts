@@ -2915,7 +2915,7 @@ export interface components {
             revision?: string;
         };
         /** @enum {string} */
-        WatchEndCode: "compacted" | "slow_consumer" | "no_leader" | "stopping" | "quarantined" | "permission_denied" | "unauthenticated" | "not_ready" | "timeout" | "too_many_requests" | "internal";
+        WatchEndCode: "compacted" | "slow_consumer" | "no_leader" | "stopping" | "quarantined" | "permission_denied" | "unauthenticated" | "too_dear" | "not_ready" | "timeout" | "too_many_requests" | "internal";
         WatchEvent: {
             cause?: components["schemas"]["DeleteCause"];
             entry?: components["schemas"]["EntryView"];

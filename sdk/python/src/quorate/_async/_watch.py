@@ -70,7 +70,7 @@ class AsyncEvents:
 def stream_end(data: str) -> QuorateError | None:
     """Why it makes no sense to go on after the message with which a node ends a stream; `None` where another node may serve it."""
     end = _codec.decode(wire.WatchEnd, data)
-    statuses = {"compacted": 410, "permission_denied": 403, "unauthenticated": 401}
+    statuses = {"compacted": 410, "permission_denied": 403, "unauthenticated": 401, "too_dear": 413}
     if end.code not in statuses:
         return None
     retry = "after_reading" if end.code == "compacted" else "never"
