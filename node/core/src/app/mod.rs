@@ -41,6 +41,7 @@ pub mod bootstrap;
 pub mod candidacy;
 mod clock;
 pub mod cron;
+mod dear;
 pub mod integrity;
 pub mod last_room;
 pub mod levels;
@@ -303,7 +304,8 @@ impl App {
             Passage::Answered(reply) => return Ok(*reply),
         };
         let repeatable = command.request_id.is_some();
-        let (encoded, urgency) = (command_codec::encode_command(&command), Urgency::of(&command.action));
+        let urgency = self.inner.proposer.urgency_of(&command.action);
+        let encoded = command_codec::encode_command(&command);
         drop(command);
         if encoded.len() > COMMAND_BYTES_MAX {
             return Err(AppError::TooLarge { actual: encoded.len(), limit: COMMAND_BYTES_MAX });
@@ -316,7 +318,10 @@ impl App {
             let submitted =
                 self.inner.proposer.submit(encoded.clone(), urgency, false, deadline).map_err(of_all_tries)?;
             match submitted.outcome(deadline).await {
-                Some(ProposalOutcome::Decided(reply)) => return Ok(reply),
+                Some(ProposalOutcome::Decided(reply)) => {
+                    self.inner.proposer.learn(&encoded, &reply);
+                    return Ok(reply);
+                }
                 Some(ProposalOutcome::NotProposed) => {}
                 Some(ProposalOutcome::Unknown) => may_be_in_log = true,
                 Some(ProposalOutcome::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),

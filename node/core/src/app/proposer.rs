@@ -3,7 +3,7 @@
 //! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
 //! of which keeps the log and the state busy for as long as hundreds of small ones: while there are small ones, too, a leader gives large ones half
-//! of the time. Never retries:
+//! of the time. Short ones that are as much work stand there, too, once that is known. Never retries:
 //! a command whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,6 +27,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::awake::Awake;
 use super::clock::Clock;
+use super::dear::DearEntries;
 use super::peers::Peers;
 use super::view::View;
 use super::wall::{self, WallClocks};
@@ -64,6 +65,8 @@ pub enum Urgency {
     Usual,
     /// Sessions, locks and what hangs on them: small, few, and others wait for them.
     Urgent,
+    /// What looks into entries that were too dear of late: short, and as much work as a large command.
+    Patient,
 }
 
 impl Urgency {
@@ -125,6 +128,7 @@ pub struct Proposer {
     usual: Queue,
     urgent: Queue,
     large: Queue,
+    dear: Arc<DearEntries>,
 }
 
 /// The front end of one of them.
@@ -166,6 +170,7 @@ impl Proposer {
             usual: start(Urgency::Usual, Size::Small),
             urgent: start(Urgency::Urgent, Size::Small),
             large: start(Urgency::Usual, Size::Large),
+            dear: Arc::default(),
         }
     }
 
@@ -174,6 +179,20 @@ impl Proposer {
             Urgency::Usual if bytes >= LARGE_BYTES => &self.large,
             Urgency::Usual => &self.usual,
             Urgency::Urgent => &self.urgent,
+            Urgency::Patient => &self.large,
+        }
+    }
+
+    /// Which queue a command is to stand in that does this.
+    pub fn urgency_of(&self, action: &Action) -> Urgency {
+        if self.dear.are_looked_into(action) { Urgency::Patient } else { Urgency::of(action) }
+    }
+
+    /// Learns from what a command came to that was decided here or at the leader.
+    pub fn learn(&self, command: &Bytes, reply: &Reply) {
+        if !reply.replayed {
+            let action = || command_codec::decode_command(command).ok().map(|command| command.action);
+            self.dear.note(&reply.outcome, action);
         }
     }
 
@@ -229,7 +248,7 @@ impl Backlog {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     Small,
-    /// At least [`LARGE_BYTES`].
+    /// At least [`LARGE_BYTES`], or [as much work](Urgency::Patient).
     Large,
 }
 
