@@ -236,7 +236,7 @@ fn indexes() -> String {
 /// With as many fields as are not too dear for an object with so many members.
 fn empty_by_rules() -> Store {
     let mut store = empty();
-    let fields: Vec<_> = (0..2).map(|nth| format!(r#""f{nth}":{{"type":"long"}}"#)).collect();
+    let fields: Vec<_> = (0..20).map(|nth| format!(r#""f{nth}":{{"type":"long"}}"#)).collect();
     declare(&mut store, &format!(r#"{{"fields":{{{}}},"indexes":[{}]}}"#, fields.join(","), indexes()));
     store
 }

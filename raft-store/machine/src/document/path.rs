@@ -180,6 +180,10 @@ impl Path {
 /// What each of these paths leads to, in their order: the same as [`Path::find`]. Each object on the way is gone through once, however many
 /// of them lead into it. Finds nothing more beyond the bound.
 pub(crate) fn find_each<'j, 'a>(paths: &[&Path], root: &'j Json<'a>, steps: &Steps) -> Vec<Option<&'j Json<'a>>> {
+    // Most indexes have one field, and are alone.
+    if let [path] = paths {
+        return vec![path.find_within(root, steps)];
+    }
     let mut found = vec![None; paths.len()];
     let mut ways: Vec<Way<'_>> = paths.iter().enumerate().map(|(at, path)| (path.names(), at)).collect();
     ways.sort_unstable();

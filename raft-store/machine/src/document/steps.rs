@@ -92,11 +92,6 @@ impl Steps {
         taken <= self.most
     }
 
-    /// Counts once more what was counted since there were so many: it will be done again.
-    pub(crate) fn take_again(&self, since: u64) -> bool {
-        self.take(usize::try_from(self.taken().saturating_sub(since)).unwrap_or(usize::MAX))
-    }
-
     /// Counts a search in a text.
     pub(super) fn take_search(&self, text: &str, part: &str) -> bool {
         self.take((text.len() + part.len()) / SEARCHED_BYTES)

@@ -160,14 +160,14 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// Keeps the indexes in step with a row that was exchanged for another. Cannot be refused: what the row before takes counts only here, what
-    /// the one after takes was counted when it was made to conform.
+    /// Keeps the indexes in step with a row that was exchanged for another; `index_keys` are those of its value, where that is a new one.
+    /// Cannot be refused: what the row before takes only counts.
     pub(super) fn reindex(
         &mut self,
         collection: &CollectionRow,
         key: &[u8],
-        before: Option<&[u8]>,
-        after: Option<&[u8]>,
+        (before, after): (Option<&[u8]>, Option<&[u8]>),
+        index_keys: &[IndexKey],
     ) -> Result<(), Fault> {
         if collection.rules.indexes().is_empty() {
             return Ok(());
@@ -181,7 +181,7 @@ impl<V: View> Applier<'_, V> {
         let steps = Steps::unbounded();
         let before = index_rows(collection, key, before, &steps)?;
         self.count_steps(&steps);
-        let after = index_rows(collection, key, after, &Steps::unbounded())?;
+        let after = if after.is_some() { rows_under(collection, key, index_keys)? } else { Vec::new() };
         for row_key in before.iter().filter(|row_key| !after.contains(row_key)) {
             self.overlay.take(row_key)?;
         }
@@ -198,6 +198,17 @@ fn is_value_the_same(key: &[u8], before: Option<&[u8]>, after: Option<&[u8]>) ->
     let decoded = |row| entry::decode(row).map_err(|error| Fault::row(&entry::row_key(key), error));
     let (before, after) = (decoded(before)?, decoded(after)?);
     Ok(before.kind == after.kind && before.data == after.data)
+}
+
+/// The rows that an entry has in the indexes of its collection under the keys of its value.
+fn rows_under(collection: &CollectionRow, key: &[u8], index_keys: &[IndexKey]) -> Result<Vec<Vec<u8>>, Fault> {
+    let (keys, indexes) = (index_keys.len(), collection.indexes.len());
+    if keys != indexes {
+        let key = key.escape_ascii();
+        return Err(Fault::Invariant(format!("a new value of entry {key} has {keys} keys for {indexes} indexes")));
+    }
+    let held = collection.indexes.iter().zip(index_keys).filter(|(state, _)| state.holds(key));
+    Ok(held.map(|(state, of_value)| index::row_key(state.id, &of_value.bytes, key)).collect())
 }
 
 /// The rows that an entry has in the indexes of its collection now, and the steps to find them, which have no bound.

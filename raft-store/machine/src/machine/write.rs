@@ -147,7 +147,8 @@ impl<V: View> Applier<'_, V> {
             self.remember_lock(&op.key, &before)?
         } else {
             let removed = planned.meta.is_none();
-            let previous = self.supersede(&op.key, &row_key, before.as_ref(), planned.row, planned.meta.as_ref())?;
+            let after = (planned.row, planned.meta.as_ref());
+            let previous = self.supersede(&op.key, &row_key, before.as_ref(), after, &guide.index_keys)?;
             AuditEffect::Changed { previous, removed }
         };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
@@ -183,25 +184,25 @@ impl<V: View> Applier<'_, V> {
         op: AuditOp,
         caller: Caller,
     ) -> Result<(), Fault> {
-        let previous = self.supersede(&key, row_key, Some(meta), None, None)?;
+        let previous = self.supersede(&key, row_key, Some(meta), (None, None), &[])?;
         self.record(op, Some(key), caller, AuditEffect::Changed { previous, removed: true });
         Ok(())
     }
 
     /// Takes the next revision and puts `row` in place of the current version, which `before` is the meta of and which
-    /// moves to the history. Keeps the deadlines in step. `row_key` is that of the key's entry.
+    /// moves to the history. Keeps the deadlines in step. `row_key` is that of the key's entry, `index_keys` are those of a new value.
     fn supersede(
         &mut self,
         key: &Key,
         row_key: &[u8],
         before: Option<&EntryMeta>,
-        row: Option<Vec<u8>>,
-        after: Option<&EntryMeta>,
+        (row, after): (Option<Vec<u8>>, Option<&EntryMeta>),
+        index_keys: &[IndexKey],
     ) -> Result<Option<Superseded>, Fault> {
         let key = key.as_bytes();
         if let Some(collection) = self.collection_of(key)? {
             let old_row = self.overlay.peek(row_key)?.map(Cow::into_owned);
-            self.reindex(&collection, key, old_row.as_deref(), row.as_deref())?;
+            self.reindex(&collection, key, (old_row.as_deref(), row.as_deref()), index_keys)?;
         }
         self.take_revision()?;
         let removed = row.is_none();
@@ -287,7 +288,10 @@ impl Guide<'_> {
             if rules.needs_documents() {
                 return Err(Rejection::RulesBroken([fault].into()));
             }
-            self.index_keys = index_keys(&rules.indexed_values(None, steps), rules)?;
+            // What is stored as JSON and is none gets no keys, and so faults where it would be indexed.
+            if json.is_none() {
+                self.index_keys = index_keys(&rules.indexed_values(None, steps), rules)?;
+            }
             return Ok(value);
         };
         let before = current.filter(|row| rules.needs_documents() && row.kind == ContentKind::Json);
@@ -298,11 +302,7 @@ impl Guide<'_> {
             .conform(before.as_ref(), document, wall, &mut |name| draws.next(name), steps)?
             .map_err(|faults| Rejection::RulesBroken(faults.into()))?;
         if !rules.indexes().is_empty() {
-            let looked_up = steps.taken();
-            let values = rules.indexed_values(Some(&conformed.document), steps);
-            // The indexes are kept in step by the row, which is parsed and gone through once more.
-            steps.take_again(looked_up);
-            steps.take_parsing(data.len())?;
+            let values = steps.judge(rules.indexed_values(Some(&conformed.document), steps))?;
             self.index_keys = index_keys(&values, rules)?;
         }
         if !conformed.is_changed {
