@@ -1,7 +1,7 @@
 //! Entries of which a command was refused of late since it takes too much work.
 //!
-//! Owns for how long they are remembered, and which commands look into them: these go one at a time, as large commands do, so that no crowd of
-//! them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
+//! Owns for how long they are remembered, and which commands look into them: these have a queue of their own and go one at a time, as large
+//! commands do, so that no crowd of them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,9 +34,14 @@ struct Known {
 }
 
 impl DearEntries {
+    /// Whether there may be any: else no command has to be looked at.
+    pub fn may_be_any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
     /// Whether a command looks into one of them.
     pub fn are_looked_into(&self, action: &Action) -> bool {
-        if !self.any.load(Ordering::Relaxed) {
+        if !self.may_be_any() {
             return false;
         }
         let (mut known, now) = (self.known.lock(), Instant::now());
@@ -158,7 +163,7 @@ mod tests {
         }
         tokio::time::advance(REMEMBERED).await;
         assert!(!entries.are_looked_into(&again));
-        assert!(!entries.any.load(Ordering::Relaxed), "no write looks any more");
+        assert!(!entries.may_be_any(), "no write looks any more");
     }
 
     #[tokio::test(start_paused = true)]

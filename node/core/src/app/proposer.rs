@@ -3,7 +3,7 @@
 //! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
 //! of which keeps the log and the state busy for as long as hundreds of small ones: while there are small ones, too, a leader gives large ones half
-//! of the time. Short ones that are as much work stand there, too, once that is known. Never retries:
+//! of the time. Short ones that are as much work go as these do, and before none of them, once that is known. Never retries:
 //! a command whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -128,6 +128,7 @@ pub struct Proposer {
     usual: Queue,
     urgent: Queue,
     large: Queue,
+    patient: Queue,
     dear: Arc<DearEntries>,
 }
 
@@ -170,6 +171,7 @@ impl Proposer {
             usual: start(Urgency::Usual, Size::Small),
             urgent: start(Urgency::Urgent, Size::Small),
             large: start(Urgency::Usual, Size::Large),
+            patient: start(Urgency::Patient, Size::Large),
             dear: Arc::default(),
         }
     }
@@ -179,13 +181,21 @@ impl Proposer {
             Urgency::Usual if bytes >= LARGE_BYTES => &self.large,
             Urgency::Usual => &self.usual,
             Urgency::Urgent => &self.urgent,
-            Urgency::Patient => &self.large,
+            Urgency::Patient => &self.patient,
         }
     }
 
     /// Which queue a command is to stand in that does this.
     pub fn urgency_of(&self, action: &Action) -> Urgency {
         if self.dear.are_looked_into(action) { Urgency::Patient } else { Urgency::of(action) }
+    }
+
+    /// The same of the only command of a group that another node forwarded. Where there are more, all would wait for this one.
+    pub fn urgency_of_forwarded(&self, command: &Bytes, told: Urgency) -> Urgency {
+        let is_patient = told == Urgency::Usual
+            && self.dear.may_be_any()
+            && command_codec::decode_command(command).is_ok_and(|command| self.dear.are_looked_into(&command.action));
+        if is_patient { Urgency::Patient } else { told }
     }
 
     /// Learns from what a command came to that was decided here or at the leader.
@@ -225,12 +235,13 @@ impl Proposer {
 
     /// For watching the queues without keeping them open.
     pub fn backlog(&self) -> Backlog {
-        Backlog([&self.usual, &self.urgent, &self.large].map(|queue| (queue.sender.downgrade(), queue.bytes.clone())))
+        let queues = [&self.usual, &self.urgent, &self.large, &self.patient];
+        Backlog(queues.map(|queue| (queue.sender.downgrade(), queue.bytes.clone())))
     }
 }
 
 /// How full the queues are.
-pub struct Backlog([(mpsc::WeakSender<Pending>, Arc<AtomicUsize>); 3]);
+pub struct Backlog([(mpsc::WeakSender<Pending>, Arc<AtomicUsize>); 4]);
 
 impl Backlog {
     /// Commands and their bytes that wait at the moment.
@@ -248,7 +259,7 @@ impl Backlog {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     Small,
-    /// At least [`LARGE_BYTES`], or [as much work](Urgency::Patient).
+    /// At least [`LARGE_BYTES`], or as much work, see [`Urgency::Patient`].
     Large,
 }
 
@@ -554,7 +565,7 @@ impl ProposerParts {
         let commands = group.iter().map(|pending| pending.forwarded(now)).collect();
         let is_urgent = urgency == Urgency::Urgent;
         let mut view = self.view.subscribe();
-        let is_large = group.iter().any(|pending| pending.command.len() >= LARGE_BYTES);
+        let is_large = urgency == Urgency::Patient || group.iter().any(|pending| pending.command.len() >= LARGE_BYTES);
         let by = now + if is_large { FORWARD_TRY_LARGE } else { FORWARD_TRY };
         let ask = self.peers.ask(leader, PeerRequest::Forward { commands, is_urgent }, by);
         let answer = tokio::select! {

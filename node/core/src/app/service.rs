@@ -247,6 +247,10 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
         (Bytes::from(forwarded.command), came + within)
     };
     let commands: Vec<(Bytes, Instant)> = commands.into_iter().map(command).collect();
+    let urgency = match commands.as_slice() {
+        [(command, _)] => app.inner.proposer.urgency_of_forwarded(command, urgency),
+        _ => urgency,
+    };
     let (submitted, _place) = take_forwarded(app, &commands, urgency, came + FORWARDED_MAX).await;
     let mut outcomes = Vec::with_capacity(submitted.len());
     let mut bytes = 0;
@@ -255,6 +259,9 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
             Taken::Queued(submitted) => submitted.outcome(*deadline).await.unwrap_or(ProposalOutcome::NotProposed),
             Taken::Settled(proposed) => *proposed,
         };
+        if let ProposalOutcome::Decided(reply) = &proposed {
+            app.inner.proposer.learn(command, reply);
+        }
         if app.inner.slow.is_slow(came.elapsed()) {
             tell_slow(app, from.node_id, command, &proposed, came.elapsed());
         }
