@@ -4,8 +4,8 @@
 //! `crossing --mutants` looks for each bug on purpose instead, `crossing --mutant NAME` for one and tells how it was found; both
 //! need a build with debug assertions.
 //!
-//! `crossing --scenes` names the scenes of the dearest commands, `crossing --scene NAME` makes the state of one, and with `--apply` applies its
-//! commands, too: what the one takes more than the other is what they take.
+//! `crossing --scenes` applies the dearest commands, for `scripts/instructions`, and prints for each of them how many bytes it takes of the bound
+//! of a batch, and its scene.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -82,28 +82,22 @@ fn hunted(one: Option<&str>, seed: u64) -> Result<bool, String> {
     Ok(all.iter().all(|hunted| hunted.found.is_some()))
 }
 
-/// Makes the state of a scene, and applies its commands where that is asked for.
-fn played(name: &str, is_applied: bool) -> Result<bool, String> {
-    let scene = SCENES.iter().find(|scene| scene.name == name).ok_or_else(|| format!("there is no scene {name:?}"))?;
-    let mut store = (scene.store)();
-    let commands = (scene.commands)(&store);
-    for action in commands.into_iter().filter(|_| is_applied) {
-        let (_, taken) = dearest::apply(&mut store, action);
-        println!("{taken} bytes taken");
+/// Makes the state of each scene, and applies its commands.
+fn play_scenes() {
+    for scene in SCENES {
+        let mut store = (scene.store)();
+        for action in (scene.commands)(&store) {
+            let (_, taken) = dearest::apply_counted(&mut store, action);
+            println!("{taken} {}", scene.name);
+        }
     }
-    // What it takes to drop the state is none of it.
-    std::mem::forget(store);
-    Ok(true)
 }
 
 fn done() -> Result<bool, String> {
     let has = |name: &str| std::env::args().any(|arg| arg == name);
     if has("--scenes") {
-        SCENES.iter().for_each(|scene| println!("{}", scene.name));
+        play_scenes();
         return Ok(true);
-    }
-    if let Some(name) = given("--scene")? {
-        return played(&name, has("--apply"));
     }
     let (seed, one) = (number("--seed")?, given("--mutant")?);
     match one.is_some() || has("--mutants") {

@@ -16,7 +16,7 @@ fn each_kind_has_its_dearest_command_which_takes_only_so_much() {
         let mut store = (scene.store)();
         for action in (scene.commands)(&store) {
             met.extend(dearest::kinds_of(&action));
-            let (outcome, taken) = dearest::apply(&mut store, action);
+            let (outcome, taken) = dearest::apply_counted(&mut store, action);
             assert!(taken < TAKEN_MAX, "{}: {taken} bytes were taken by {outcome:?}", scene.name);
         }
         store.check();
