@@ -526,7 +526,8 @@ pub enum Rejection {
     Txn(TxnRefusal),
     /// The id of a task is in use by this one, which is not what was to be scheduled.
     TaskInUse(Box<TaskSummary>),
-    /// To judge its conditions and to patch what it finds takes more steps than [`limits::COMMAND_STEPS_MAX`].
+    /// To judge its conditions, to patch what it finds and to hold to the rules of its collection takes more steps than
+    /// [`limits::COMMAND_STEPS_MAX`].
     TooDear(TooDear),
 }
 

@@ -296,6 +296,23 @@ fn a_document_that_is_too_dear_for_the_rules_of_its_collection_is_refused_and_ca
 }
 
 #[test]
+fn what_indexes_keep_of_a_value_counts_once() {
+    let mut store = Store::default();
+    let fields = |nth: usize| (0..limits::INDEX_FIELDS_MAX).map(|at| format!(r#""f{nth}_{at}""#)).collect::<Vec<_>>();
+    let indexes: Vec<_> = (0..limits::INDEXES_MAX).map(|nth| format!("[{}]", fields(nth).join(","))).collect();
+    declare(&mut store, &format!(r#"{{"indexes":[{}]}}"#, indexes.join(",")));
+    let writes = |count: usize| {
+        let of = |nth| Step::Write(document(&format!("d/{nth}"), members_of(100_000)));
+        Action::Txn(Txn { then: (0..count).map(of).collect(), ..Txn::default() })
+    };
+    // Each takes 550,000 steps to be parsed, and 8 for each member, which is looked for among 128 names.
+    assert_eq!(dear_place(&applied(&mut store, writes(4))), "/then/3");
+    let outcome = applied(&mut store, writes(3));
+    assert!(matches!(outcome, Outcome::Txn(_)), "{outcome:?}");
+    store.check();
+}
+
+#[test]
 fn an_index_is_built_in_parts_where_documents_are_long() {
     let mut store = Store::default();
     for n in 0..5 {
