@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quorate_store::types::{Action, BulkItem, Check, ItemOutcome, Key, Outcome, Rejection, Step, Txn, WriteOp};
+use quorate_store::command_codec;
+use quorate_store::types::{
+    Action, BulkItem, Check, Command, ItemOutcome, Key, Outcome, Rejection, Step, Txn, WriteOp,
+};
 use tokio::time::Instant;
 
 /// For so long after a refusal.
@@ -34,9 +37,14 @@ struct Known {
 }
 
 impl DearEntries {
-    /// Whether there may be any: else no command has to be looked at.
-    pub fn may_be_any(&self) -> bool {
+    fn may_be_any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
+    }
+
+    /// Whether an encoded command looks into one of them. Decodes nothing where there are none.
+    pub fn are_looked_into_by(&self, command: &[u8]) -> bool {
+        let looks = |command: Command| self.are_looked_into(&command.action);
+        self.may_be_any() && command_codec::decode_command(command).is_ok_and(looks)
     }
 
     /// Whether a command looks into one of them.
@@ -86,7 +94,8 @@ fn refused(action: Action, outcome: &Outcome) -> Vec<Key> {
     }
 }
 
-/// Whether a command has conditions on an entry of these, or patches one. What looks for its entries is not meant: that goes by itself.
+/// Whether a command has conditions on an entry of these, or patches one. What looks for its entries is not meant: such
+/// requests have few places.
 fn looks_into(action: &Action, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
     match action {
         Action::Write(op) => of_write(op, is_of_these),
@@ -160,6 +169,8 @@ mod tests {
             (Action::Txn(Txn { checks: vec![check], ..Txn::default() }), true),
         ] {
             assert_eq!(entries.are_looked_into(&action), expected, "{action:?}");
+            let encoded = command_codec::encode_command(&Command::unnamed(action));
+            assert_eq!(entries.are_looked_into_by(&encoded), expected);
         }
         tokio::time::advance(REMEMBERED).await;
         assert!(!entries.are_looked_into(&again));

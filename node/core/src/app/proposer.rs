@@ -192,9 +192,7 @@ impl Proposer {
 
     /// The same of the only command of a group that another node forwarded. Where there are more, all would wait for this one.
     pub fn urgency_of_forwarded(&self, command: &Bytes, told: Urgency) -> Urgency {
-        let is_patient = told == Urgency::Usual
-            && self.dear.may_be_any()
-            && command_codec::decode_command(command).is_ok_and(|command| self.dear.are_looked_into(&command.action));
+        let is_patient = told == Urgency::Usual && self.dear.are_looked_into_by(command);
         if is_patient { Urgency::Patient } else { told }
     }
 
