@@ -402,10 +402,9 @@ fn what_somebody_without_the_key_of_macs_wrote_is_not_taken() {
         let archive = |macs: MacKeys| Archive::of(place.clone(), CLUSTER).with_macs(macs);
         let (ours, foreign, open) = (archive(macs("a")), archive(macs("b")), archive(MacKeys::default()));
         let put = |archive: &Archive, index: u64| {
-            let base = manifest(index);
-            put_base(archive, handle, &base, &keys.recipients(), |sink| sink.write_all(b"state")).unwrap();
-            let put =
-                archive.put_segment(head(index + 1, index + 3), entries(index + 1, index + 3), &keys.recipients());
+            let (base, recipients) = (manifest(index), keys.recipients());
+            put_base(archive, handle, &base, &recipients, |sink| sink.write_all(b"state")).unwrap();
+            let put = archive.put_segment(head(index + 1, index + 3), entries(index + 1, index + 3), &recipients);
             (base.name(), handle.block_on(put).unwrap().0)
         };
         let (base, piece) = put(&ours, 10);

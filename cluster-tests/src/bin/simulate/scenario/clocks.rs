@@ -32,11 +32,11 @@ impl Stage {
             let (leader, follower) = self.leader_and_another()?;
             // Both to the same side: the one that is right would be in the middle else.
             let side = if self.dice.random() { 1 } else { -1 };
-            self.jump(follower, side);
+            self.jump_by(follower, side);
             let wrong_for = self.dice.random_range(WRONG_FOR);
             self.write_for(wrong_for)?;
             match self.leader()? {
-                still if still == leader => self.jump(leader, side),
+                still if still == leader => self.jump_by(leader, side),
                 other => return Err(format!("node {other} leads, and nobody hurt node {leader}")),
             }
             self.meet("the leader's clock jumped as another was set right");
@@ -45,7 +45,7 @@ impl Stage {
         self.until(UP_MAX, "the nodes do not agree", World::agrees)
     }
 
-    fn jump(&mut self, id: HostId, side: i64) {
+    fn jump_by(&mut self, id: HostId, side: i64) {
         let nanos = side * self.dice.random_range(JUMP);
         self.say(&format!("the clock of node {id} jumps by {} s", nanos / 1_000_000_000));
         self.world.jump_wall(id, nanos);
