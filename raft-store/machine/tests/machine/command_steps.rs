@@ -96,7 +96,7 @@ fn claim(criteria: Criteria, patch: Option<Patch>) -> Action {
 /// Applies one command, and fails where it takes more than one may.
 fn applied(store: &mut Store, action: Action) -> Outcome {
     let batch = batch(2, &[Command::unnamed(action)]);
-    let mut applier = Applier::new(&store.view, store.vars.clone());
+    let mut applier = Applier::new(&store.view, store.vars.clone()).within(store.bounds);
     let mut replies = applier.apply_batch(store.index + 1, &batch).unwrap();
     let taken = applier.taken_bytes();
     let applied = applier.finish();
@@ -301,14 +301,14 @@ fn what_indexes_keep_of_a_value_counts_once() {
     let fields = |nth: usize| (0..limits::INDEX_FIELDS_MAX).map(|at| format!(r#""f{nth}_{at}""#)).collect::<Vec<_>>();
     let indexes: Vec<_> = (0..limits::INDEXES_MAX).map(|nth| format!("[{}]", fields(nth).join(","))).collect();
     declare(&mut store, &format!(r#"{{"indexes":[{}]}}"#, indexes.join(",")));
-    let writes = |count: usize| {
-        let of = |nth| Step::Write(document(&format!("d/{nth}"), members_of(100_000)));
-        Action::Txn(Txn { then: (0..count).map(of).collect(), ..Txn::default() })
-    };
-    // Each takes 550,000 steps to be parsed, and 8 for each member, which is looked for among 128 names.
-    assert_eq!(dear_place(&applied(&mut store, writes(4))), "/then/3");
-    let outcome = applied(&mut store, writes(3));
-    assert!(matches!(outcome, Outcome::Txn(_)), "{outcome:?}");
+    // It takes 550,000 steps to be parsed, and 8 for each member, which is looked for among 128 names.
+    let wide = || Action::Write(document("d/1", members_of(100_000)));
+    store.bounds.command_steps = 1_340_000;
+    let refused = applied(&mut store, wide());
+    assert!(matches!(&refused, Outcome::Rejected(Rejection::TooDear(_))), "{refused:?}");
+    store.bounds.command_steps = 1_400_000;
+    let outcome = applied(&mut store, wide());
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
     store.check();
 }
 
