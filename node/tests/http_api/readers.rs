@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use quorate_node::backend::Backend;
 use quorate_node::client_port::ServeSettings;
 use quorate_node::gateway::api::ApiSettings;
+use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Shown, StepReply, TxnReply, Value};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -149,15 +150,17 @@ async fn watches_of_few_connections_that_nobody_reads_hold_no_more() {
 /// Longer than what the system takes of an answer.
 const BIG: usize = 200_000;
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+const GRPC: (&str, &str) = ("Content-Type", "application/grpc");
 /// For writes of one entry that show nothing else.
 const PREFER: (&str, &str) = ("Prefer", "return=representation");
 
 /// Requests of an address, each on a connection of its own, whose answers nobody reads.
 async fn ask_unread(server: &Server, from: Ipv4Addr, path: &str, body: &str, count: usize) -> Vec<Raw> {
     let mut unread = Vec::new();
+    let kind = if path.contains("pb.") { GRPC } else { JSON };
     for _ in 0..count {
         let mut raw = Raw::on(connect(server, from).await);
-        raw.send_request("POST", path, &[JSON, PREFER], body.as_bytes()).await;
+        raw.send_request("POST", path, &[kind, PREFER], body.as_bytes()).await;
         unread.push(raw);
     }
     unread
@@ -167,6 +170,22 @@ async fn with_a_big_entry() -> Server {
     let server = watched().await;
     assert_eq!(server.ask("PUT", "/v1/kv/big", &[OCTETS], &[7; BIG]).await.status / 100, 2);
     server
+}
+
+/// A transaction that got an entry as long as the big one.
+fn a_big_entry_got() -> Outcome {
+    let meta = EntryMeta {
+        create_revision: 2,
+        mod_revision: 2,
+        version: 1,
+        cas: 2,
+        expires_at: None,
+        locked_until: None,
+        session: None,
+    };
+    let value = Value { kind: ContentKind::Bytes, data: vec![7; BIG] };
+    let got = StepReply::Got(Some(Shown::Whole(Entry { meta, value })));
+    Outcome::Txn(TxnReply { failed: None, results: vec![got] })
 }
 
 #[tokio::test]
@@ -180,25 +199,63 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
         ("/v1/ops", r#"{"op":"insert","key":"big","value":1}"#),
         ("/v1/bulk", r#"{"ops":[{"op":"touch","key":"big","ttl_ms":60000,"prev":true}]}"#),
         ("/v1/bulk", r#"{"ops":[{"op":"insert","key":"big","value":1}]}"#),
+        ("/v1/txn", r#"{"then":[{"op":"get","key":"big"}]}"#),
+        ("/v3/kv/range", r#"{"key":"Ymln"}"#),
+        // The same message in the frame of gRPC: field 1, three bytes long.
+        ("/etcdserverpb.KV/Range", "\0\0\0\0\u{5}\n\u{3}big"),
     ] {
         let server = with_a_big_entry().await;
+        server.backend.answer_txns(a_big_entry_got());
         let unread = ask_unread(&server, GREEDY, path, body, REQUESTS).await;
-        until(&format!("{body}: what is not read is not counted"), async || {
+        until(&format!("{path} {body}: what is not read is not counted"), async || {
             metric(&server, "quorate_http_answers_bytes").await >= SHARE_BYTES as f64
         })
         .await;
         // That of the metrics is one of them.
-        until(&format!("{body} is not all answered"), async || {
+        until(&format!("{path} {body} is not all answered"), async || {
             metric(&server, "quorate_http_requests_in_flight").await <= 1.0
         })
         .await;
         let held = metric(&server, "quorate_http_answers_bytes").await;
         // The share, and the answers that were under way before it was full.
-        assert!(held <= (SHARE_BYTES + 8 * BIG) as f64, "{body}: {held} bytes are held");
-        assert_eq!(server.get("/v1/kv?prefix=none").await.status, 200, "{body}: a list of somebody else");
-        assert_eq!(server.get("/v1/kv/big").await.status, 200, "{body}: a long answer to somebody else");
+        assert!(held <= (SHARE_BYTES + 8 * BIG) as f64, "{path} {body}: {held} bytes are held");
+        assert_eq!(server.get("/v1/kv?prefix=none").await.status, 200, "{path} {body}: a list of somebody else");
+        assert_eq!(server.get("/v1/kv/big").await.status, 200, "{path} {body}: a long answer to somebody else");
         drop(unread);
     }
+}
+
+/// The OpenAPI document is longer than most answers, and strangers may ask for it.
+#[tokio::test]
+async fn what_is_in_memory_anyway_is_not_counted_while_nobody_reads_it() {
+    const CONNECTIONS: usize = 2;
+    const STREAMS: usize = 100;
+    const ANSWERED: &str = "quorate_http_requests_total{route=\"/openapi.json\"";
+    let server = with_a_big_entry().await;
+    let length = server.get("/openapi.json").await.body.len();
+    assert!(CONNECTIONS * STREAMS * length > 2 * ANSWERS_BYTES, "{length} bytes are little");
+    // GET, http, the authority and the path as they are.
+    let path = b"/openapi.json";
+    let head = [b"\x82\x86\x41\x01t\x04".as_slice(), &[path.len() as u8], path].concat();
+    let mut unread = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut stream = connect(&server, GREEDY).await;
+        // Windows of no byte at all.
+        let mut bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])].concat();
+        for number in 0..STREAMS as u32 {
+            bytes.extend(frame(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, &head));
+        }
+        stream.write_all(&bytes).await.expect("it takes them");
+        unread.push(stream);
+    }
+    until("not all are answered", async || metric(&server, ANSWERED).await > (CONNECTIONS * STREAMS) as f64).await;
+    assert_eq!(metric(&server, "quorate_http_answers_bytes").await, 0.0);
+    for path in ["/v1/kv?prefix=none", "/v1/kv/big", "/openapi.json"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    let find = server.ask("POST", "/v1/find", &[JSON], br#"{"prefix":"none"}"#).await;
+    assert_eq!(find.status, 200, "{}", find.text());
+    drop(unread);
 }
 
 #[tokio::test]
