@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, create_user, source};
+use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, create_user, frames, source, way};
 use cluster_tests::ports::free_addresses;
 use cluster_tests::stats::DEBUG_BUILD;
 use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
+use quorate_client::Scrape;
 use quorate_client::api::{Applied, ErrorCode, RenewedAnswer};
+use quorate_etcd_api::Message;
+use quorate_etcd_api::kv::{RangeRequest, RequestOp, RequestOpRequest, TxnRequest};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
@@ -352,6 +355,81 @@ async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
     cluster.assert_agreement().await;
 }
 
+/// Some bytes that ask for MBs, again and again over HTTP/2, whose answers get no window: each way took hundreds of MB before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_some_bytes_ask_for_and_nobody_reads_has_a_bound_by_every_way() {
+    const VALUES: usize = 15;
+    /// Values of a transaction.
+    const STEPS: usize = 8;
+    const STREAMS: usize = 200;
+    /// What one account may hold, and what may be made at once. All that is asked for is 1.7 GB.
+    const GROWTH_MAX: u64 = 1_024 << 20;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
+    let to = cluster.client_address(1);
+    let large = json!("v".repeat(1_000_000)).to_string();
+    for n in 0..VALUES {
+        Request::put(&format!("large/{n:02}"), large.clone()).send(to).await.expect("an answer").expect_success();
+    }
+    let range = |key: String, range_end: &'static [u8]| RangeRequest {
+        key: key.into_bytes().into(),
+        range_end: range_end.into(),
+        ..RangeRequest::default()
+    };
+    let read =
+        |n: usize| RequestOp { request: Some(RequestOpRequest::RequestRange(range(format!("large/{n:02}"), b""))) };
+    let reads = TxnRequest { success: (0..STEPS).map(read).collect(), ..TxnRequest::default() };
+    let got: Vec<_> = (0..STEPS).map(|n| json!({"op": "get", "key": format!("large/{n:02}")})).collect();
+    let ways = [
+        ("gets", 600, Request::post("/v1/ops", r#"{"op":"get","key":"large/00"}"#)),
+        ("transactions", 30, Request::post("/v1/txn", json!({ "then": got }).to_string())),
+        ("ranges", 40, way::call("/etcdserverpb.KV/Range", &range("large/".to_owned(), b"large0").encode_to_vec())),
+        ("transactions of etcd", 30, way::call("/etcdserverpb.KV/Txn", &reads.encode_to_vec())),
+    ];
+    // Of all but those that this test asks for.
+    let answered = async || {
+        let text = Request::get("/metrics").send(to).await.expect("an answer").expect_success().text();
+        let scrape = Scrape::parse(&text).expect("it can be read");
+        let count = scrape.sum_where("quorate_http_requests_total", |labels| labels["route"] != "/metrics");
+        (count, scrape.value("quorate_http_answers_bytes").expect("it is told"))
+    };
+    let before = memory_of(cluster.process_id(1));
+    let mut unread = Vec::new();
+    for (name, count, request) in ways {
+        let (asked, _) = answered().await;
+        for begin in (0..count).step_by(STREAMS) {
+            let mut bytes = frames::begin(0);
+            for stream in (1..).step_by(2).take(STREAMS.min(count - begin)) {
+                let body = request.body.as_deref().expect("it has one");
+                bytes.extend(
+                    [frames::head_of(stream, &request), frames::data(stream, body), frames::end(stream)].concat(),
+                );
+            }
+            let mut connection = Connection::open_from(source(0), to).await.expect("there is room for a connection");
+            connection.send(&bytes).await.expect("it is taken");
+            unread.push(connection);
+        }
+        let held = eventually("all are answered, or refused", PATIENCE, async || {
+            let (now, held) = answered().await;
+            if now >= asked + count as f64 { Ok(held) } else { Err(format!("{} of {count} {name}", now - asked)) }
+        })
+        .await;
+        let memory = memory_of(cluster.process_id(1));
+        println!("{name}: {held} bytes are held; {} MiB, {} MiB before", memory >> 20, before >> 20);
+        assert!(held > 0.0, "{name}: what nobody reads is not counted");
+        assert!(memory < before + GROWTH_MAX, "{name}: {} MiB, {} MiB before", memory >> 20, before >> 20);
+        for path in ["/v1/kv?prefix=large/&limit=1", "/v1/kv/large/00"] {
+            Request::get(path).send(to).await.expect("an answer").expect_success();
+        }
+    }
+    drop(unread);
+    eventually("all is given back", PATIENCE, async || {
+        let (_, held) = answered().await;
+        if held == 0.0 { Ok(()) } else { Err(format!("{held} bytes")) }
+    })
+    .await;
+    cluster.assert_agreement().await;
+}
+
 /// A cluster to attack, with values of 1 MB.
 async fn target_of(cluster: &Cluster) -> Target {
     let ids = cluster.ids();
@@ -598,14 +676,18 @@ async fn small_requests_that_take_seconds_to_apply_are_refused() {
         let op = json!({"op": "touch", "key": "doc", "ttl_ms": 10_000_000, "if": list, "dry_run": dry_run});
         Request::post("/v1/ops", op.to_string())
     };
+    let patch = |operations: Vec<serde_json::Value>| {
+        let patch = Request::new("PATCH", "/v1/kv/doc").header("Content-Type", "application/json-patch+json");
+        patch.body(json!(operations).to_string().into_bytes())
+    };
     let moves = vec![json!({"op": "move", "from": "/a/0", "path": "/a/699999"}); 128];
+    let ends = [json!({"op": "add", "path": "/a/0", "value": 1}), json!({"op": "remove", "path": "/a/0"})];
     let check = json!({"key": "doc", "if": terms(64)});
     for request in [
         touch(terms(64), false),
         touch(terms(64), true),
-        Request::new("PATCH", "/v1/kv/doc")
-            .header("Content-Type", "application/json-patch+json")
-            .body(json!(moves).to_string().into_bytes()),
+        patch(moves),
+        patch(vec![ends; 64].concat()),
         Request::post("/v1/txn", json!({"if": [check], "then": [{"op": "get", "key": "doc"}]}).to_string()),
         Request::post("/v1/find", json!({"prefix": "doc", "where": terms(64)}).to_string()),
     ] {
