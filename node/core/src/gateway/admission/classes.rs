@@ -275,7 +275,11 @@ impl RequestClasses {
 
     /// Counts a refusal that is told in another way.
     pub fn count_refusal(&self, class: RequestClass) {
-        self.room(class).refused.fetch_add(1, Ordering::Relaxed);
+        let room = self.room(class);
+        room.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(counted) = &room.counted {
+            counted.refused_elsewhere();
+        }
     }
 
     /// Counts a refusal and says what there is to say: which class is full, and when those in it will be done.
@@ -532,6 +536,18 @@ mod tests {
         drop((places, third));
         assert_eq!(in_use(&classes), [0; 5]);
         assert!(has_room(&classes, RequestClass::Coordination));
+    }
+
+    #[test]
+    fn a_full_class_counts_as_a_resource_that_refused_and_has_a_line_in_the_log() {
+        let classes = classes();
+        let _places: Vec<_> = (0..2).map(|_| entered(&classes, RequestClass::Coordination)).collect();
+        for _ in 0..3 {
+            assert!(!has_room(&classes, RequestClass::Coordination));
+        }
+        let refused = |class| classes.room(class).counted.as_ref().expect("it has shares").numbers().refused;
+        assert_eq!((refused(RequestClass::Coordination), refused(RequestClass::Point)), (3, 0));
+        assert_eq!(classes.numbers().iter().map(|numbers| numbers.refused).collect::<Vec<_>>(), [3, 0, 0]);
     }
 
     #[test]
