@@ -367,9 +367,14 @@ test("the accounts that hold most of a resource are listed", async () => {
   await page.getByRole("link", { name: "Connections", exact: true }).click();
   const accounts = page.getByRole("table", { name: "Accounts that hold most: Connections" });
   // The page itself has some.
-  await accounts.getByText(/address/).first().waitFor();
+  await accounts
+    .getByText(/address/)
+    .first()
+    .waitFor();
   expect(page.url()).toMatch(/\/console\/callers\?resource=connections$/);
-  expect(await page.getByRole("table", { name: "Resources of the node" }).locator("tbody tr").count()).toBe(8);
+  expect(await page.getByRole("table", { name: "Resources of the node" }).locator("tbody tr").count()).toBe(
+    11,
+  );
 });
 
 test("an address that is none says so", async () => {

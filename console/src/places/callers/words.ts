@@ -21,6 +21,24 @@ interface Words {
 }
 
 const WORDS: Readonly<Record<string, Words | undefined>> = {
+  coordination: {
+    title: "Coordination",
+    what: "Requests for sessions, locks, elections and barriers in progress",
+    one: "request",
+    step: "It renews or asks for locks faster than they are decided: give it its own user, and set a rate.",
+  },
+  point: {
+    title: "Point",
+    what: "Reads and writes of single entries in progress, by operation",
+    one: "operation",
+    step: "It sends more than is decided: smaller bulks, and fewer of them at once.",
+  },
+  scan: {
+    title: "Scan",
+    what: "Lists and searches in progress, by cost",
+    one: "unit",
+    step: "Its program should ask for smaller pages, or for the entries themselves.",
+  },
   waits: {
     title: "Waits",
     what: "Requests that wait for a change, a lock, a task or their turn",
