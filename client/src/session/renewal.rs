@@ -56,27 +56,30 @@ fn round(batch: &[Arc<Renewed>]) -> Duration {
 async fn renew(client: Client, ids: Vec<String>, round: Duration, sessions: Vec<Weak<Renewed>>) {
     let sent = Moment::now();
     let answer = ask(&client, ids, round).await;
-    let named: BTreeMap<&str, &Renewal> = answer.iter().flat_map(|answer| &answer.sessions).map(by_session).collect();
+    let named: BTreeMap<&str, &Renewal> = answer.iter().flat_map(|answer| &answer.sessions).filter_map(by_session).collect();
     for session in sessions.iter().filter_map(Weak::upgrade) {
         let now = Moment::now();
         let mut lease = session.lease.lock();
         match named.get(session.id.as_str()) {
             Some(Renewal::Renewed(_)) => lease.on_confirmed(sent, now),
             Some(Renewal::Expired(_)) => lease.on_over(Loss::Expired, now),
-            // Also one that the answer does not name: of that nothing is known.
-            None => lease.on_failed(now),
+            // Nothing is known of one that the answer does not name, or in a way that this version does not know.
+            _ => lease.on_failed(now),
         }
         drop(lease);
         session.changed.notify_waiters();
     }
 }
 
-fn by_session(renewal: &Renewal) -> (&str, &Renewal) {
-    match renewal {
-        Renewal::Renewed(SessionRenewed { session, .. }) | Renewal::Expired(SessionExpired { session, .. }) => {
-            (session, renewal)
-        }
+/// Without a match over all kinds: another version of the API's types may have more.
+fn by_session(renewal: &Renewal) -> Option<(&str, &Renewal)> {
+    if let Renewal::Renewed(SessionRenewed { session, .. }) = renewal {
+        return Some((session, renewal));
     }
+    if let Renewal::Expired(SessionExpired { session, .. }) = renewal {
+        return Some((session, renewal));
+    }
+    None
 }
 
 /// Renews these once; half of the time for one node, so that another can be asked.
