@@ -26,10 +26,10 @@ const UNAVAILABLE: u16 = 14;
 const INTERNAL: u16 = 13;
 /// An answer over gRPC that says no code.
 const UNKNOWN: u16 = 2;
-/// What is looked at of an answer to find out whether it tells of a fault.
+/// The first bytes of an answer that are searched for a fault.
 const LOOKED_AT: usize = 4_096;
 
-/// What was answered.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub struct Told {
     /// The status of HTTP.
@@ -43,18 +43,18 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether what was asked for was done.
+    /// Tells whether the request succeeded.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status) && self.code.is_none_or(|code| code == 0)
     }
 
-    /// Whether a client asks another node then, or this one later.
+    /// Tells whether a client asks another node then, or this one later.
     pub fn is_refusal(&self) -> bool {
         matches!(self.status, 429 | 500..)
             || matches!(self.code, Some(DEADLINE_EXCEEDED | RESOURCE_EXHAUSTED | INTERNAL | UNAVAILABLE))
     }
 
-    /// Whether the node says that it has met a fault of its own.
+    /// Tells whether the node reports a fault of its own.
     pub fn is_internal(&self) -> bool {
         const SAID: &[u8] = b"\"code\":\"internal\"";
         let beginning = &self.body[..self.body.len().min(LOOKED_AT)];
@@ -100,7 +100,7 @@ impl Asker {
         let (sender, connection) = shaken.map_err(io::Error::other)?;
         let mut driver = JoinSet::new();
         driver.spawn(async move {
-            // Whoever asks is told why it ended.
+            // The requests on it learn why it ended.
             let _ended = connection.await;
         });
         Ok(Self(Wire::Framed { sender, _driver: driver }))
@@ -114,7 +114,7 @@ impl Asker {
         }
     }
 
-    /// The same so many times at once. Where some are answered and the node takes no more, those are what is told.
+    /// Sends a request so many times at once. Gives the answers that came, and fails if none did.
     pub async fn ask_at_once(&mut self, request: &Request, times: usize) -> io::Result<Vec<Told>> {
         match &mut self.0 {
             Wire::Plain(connection) if times == 1 => Ok(vec![Told::from(connection.exchange(request).await?)]),

@@ -1,4 +1,4 @@
-//! What honest clients ask for, by each protocol: to write, to read, and to keep a session.
+//! The requests of honest clients, by each protocol: to write, to read, and to keep a session.
 //!
 //! Owns the requests and the reading of their answers. A session of etcd's protocol is a lease. Never sends anything.
 
@@ -39,7 +39,7 @@ pub fn read(way: Way, key: &str) -> Request {
     etcd(way, "/etcdserverpb.KV/Range", "/v3/kv/range", &RangeRequest { key, ..RangeRequest::default() })
 }
 
-/// Whether that was read.
+/// Tells whether a key was read, or found absent.
 pub fn is_read(told: &Told) -> bool {
     told.is_success() || told.status == 404
 }
@@ -72,7 +72,7 @@ pub fn renew(way: Way, id: &str) -> Request {
     etcd(way, "/etcdserverpb.Lease/LeaseKeepAlive", "/v3/lease/keepalive", &keep)
 }
 
-/// Whether the session lives on. etcd answers that a lease has no time where there is none.
+/// Tells whether the session lives on. etcd gives no time to a lease that is gone.
 pub fn is_renewed(way: Way, told: &Told) -> bool {
     let lives = match way {
         Way::Http1 | Way::Http2 => true,

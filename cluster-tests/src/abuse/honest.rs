@@ -21,7 +21,7 @@ pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 pub const TTL_MS: u64 = 5_000;
 /// How long one waits for an answer before it asks another node.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1_500);
-/// From one write of a client with a modest pace to the next.
+/// The time from one write of a client with a modest pace to the next.
 const WRITE_EVERY: Duration = Duration::from_millis(40);
 
 /// What honest clients lived to see.
@@ -44,11 +44,11 @@ pub struct Seen {
 /// How much honest clients ask for, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
-    /// Where they come from.
+    /// The address that they come from.
     pub from: Ipv4Addr,
     /// All nodes.
     pub nodes: &'a [SocketAddr],
-    /// What they show where nodes ask who is there.
+    /// The token that they show where nodes ask who is there.
     pub token: Option<&'a str>,
     /// The protocols that they take turns with, client by client.
     pub ways: &'a [Way],
@@ -58,7 +58,7 @@ pub struct Load<'a> {
     pub writers: usize,
     /// How many read what others write.
     pub readers: usize,
-    /// From one write or read of a client to the next.
+    /// The time from one write or read of a client to the next.
     pub every: Duration,
 }
 
@@ -90,7 +90,7 @@ impl Load<'_> {
 
 /// Honest clients at work; dropping them ends them.
 pub struct Honest {
-    /// What they have seen.
+    /// The record of what they have seen.
     pub seen: Arc<Seen>,
     _tasks: JoinSet<()>,
 }

@@ -23,7 +23,7 @@ impl Way {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Gateway];
 
-    /// Whether it goes over HTTP/2.
+    /// Tells whether it goes over HTTP/2.
     pub fn is_framed(self) -> bool {
         matches!(self, Self::Http2 | Self::Grpc)
     }

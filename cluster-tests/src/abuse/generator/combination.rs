@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::operations::Operation;
 
-/// What is done with a request.
+/// The shape of an attack: how it sends a request and reads the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// Its head is sent, and nothing of the body that it announces.
@@ -57,7 +57,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Who asks.
+/// The kind of client that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Caller {
     /// Somebody without a token.
@@ -83,12 +83,12 @@ impl fmt::Display for Caller {
     }
 }
 
-/// From where.
+/// The number of addresses that an attack comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sources {
-    /// From one address.
+    /// One address.
     One,
-    /// From two.
+    /// Two addresses.
     Two,
 }
 
@@ -117,13 +117,13 @@ impl fmt::Display for Sources {
 /// One attack.
 #[derive(Debug, Clone)]
 pub struct Combination {
-    /// What is asked for, and by which protocol.
+    /// The operation that is asked for, with its protocol.
     pub operation: Arc<Operation>,
     /// How.
     pub shape: Shape,
-    /// By whom.
+    /// The kind of client that asks.
     pub caller: Caller,
-    /// From where.
+    /// The number of addresses that it comes from.
     pub sources: Sources,
 }
 

@@ -1,4 +1,4 @@
-//! Which combinations a run met, and which resources each protocol took something of.
+//! The combinations that a run met, and the resources that each protocol took something of.
 //!
 //! Owns what has to be met. Never carries anything out.
 
@@ -13,7 +13,7 @@ use crate::abuse::way::Way;
 
 /// Resources that something has to be taken of by every protocol, as metrics name them. All others are shown.
 const RESOURCES: [&str; 6] = ["connections", "arriving", "bodies", "answers", "waits", "watches"];
-/// What to do where something was not met.
+/// The advice for a run that did not meet everything.
 const ADVICE: &str = "a combination is met once a node took its head or answered it: see what the node says to its request \
     (generator/operations.rs has all), and how long its wave may last (Size::hold_max); a resource is taken by what `holds` it";
 /// Combinations that were not met and are named.
@@ -29,7 +29,7 @@ struct Row {
 #[derive(Debug, Default)]
 pub struct Coverage {
     rows: BTreeMap<(Way, Shape), Row>,
-    /// By gauge, which protocols took something.
+    /// The protocols that took something, by gauge.
     taken: BTreeMap<String, BTreeSet<Way>>,
     missing: Vec<String>,
 }
@@ -61,7 +61,7 @@ impl Coverage {
         table
     }
 
-    /// What was not met, in words, and before that what to do about it.
+    /// Names all that was not met, after advice on what to do about it.
     pub fn missing(&self) -> Vec<String> {
         let mut all: Vec<_> =
             self.missing.iter().take(NAMED_MAX).map(|combination| format!("not met: {combination}")).collect();

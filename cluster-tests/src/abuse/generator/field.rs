@@ -23,7 +23,7 @@ const TTL_MS: u64 = 86_400_000;
 /// Small entries of one request.
 const AT_ONCE: usize = 1_000;
 
-/// What there is to ask for.
+/// The number and the length of the entries that can be asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
     /// Entries with long values.
@@ -70,7 +70,7 @@ impl Field {
         Self { nodes, honest, operations, root: root.to_owned(), powerless, tenant }
     }
 
-    /// What a caller shows.
+    /// Gives the token that a caller shows, if it has one.
     pub fn token_of(&self, caller: Caller) -> Option<&str> {
         match caller {
             Caller::Stranger => None,

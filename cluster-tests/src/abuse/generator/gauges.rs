@@ -1,4 +1,4 @@
-//! What callers hold of the resources of all nodes, by their metrics.
+//! The resources of all nodes that callers hold, by the nodes' metrics.
 //!
 //! Owns which metrics tell of it, and the comparison of what was held at rest with what is held now. A resource that is new joins by itself.
 
@@ -18,7 +18,7 @@ const HELD: [&str; 7] = [
     "quorate_http_request_bodies_bytes ",
     "quorate_http_answers_bytes ",
 ];
-/// From one look to the next.
+/// The time from one look to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a look may take.
 const LOOK_WITHIN: Duration = Duration::from_secs(2);
@@ -78,7 +78,7 @@ impl Rest {
         Ok(Self(most))
     }
 
-    /// What somebody holds more of.
+    /// Lists the gauges that are higher than at rest, with their values.
     pub fn pressed<'a>(&'a self, seen: &'a Gauges) -> impl Iterator<Item = (&'a str, f64)> {
         let all = seen.0.iter().map(|(name, value)| (name.as_str(), *value));
         all.filter(move |(name, value)| *value > self.0.value(name))

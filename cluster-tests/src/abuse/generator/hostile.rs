@@ -1,4 +1,4 @@
-//! What one hostile connection does.
+//! The work of one hostile connection.
 //!
 //! Owns each shape over HTTP/1.1 and over HTTP/2. Ends when it is cut or done; whoever began it begins it anew.
 
@@ -33,19 +33,19 @@ const WINDOW: u32 = 65_535;
 
 /// A hostile client, and where it is at.
 pub struct Hostile {
-    /// What it does.
+    /// The attack that it carries out.
     pub combination: Combination,
     /// Its address.
     pub from: Ipv4Addr,
     /// Its node.
     pub to: SocketAddr,
-    /// What it shows.
+    /// The token that it shows, if it has one.
     pub token: Option<String>,
     /// How large and how slow.
     pub size: Size,
-    /// Where it notes what it met.
+    /// The notes that it adds to.
     pub notes: Arc<Notes>,
-    /// Whether it has noted that it met its combination.
+    /// The flag that it has noted its combination as met.
     pub is_noted: AtomicBool,
 }
 

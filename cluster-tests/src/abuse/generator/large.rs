@@ -7,7 +7,7 @@ use super::operations::Operation;
 use crate::abuse::way::{self, PREFIX_BYTES, Way};
 use crate::http::Request;
 
-/// What is added to a head.
+/// The length of the field that is added to a head.
 const HEAD_BYTES: usize = 8 * 1024;
 /// The longest message of a stream of etcd's protocol that is taken, and some less.
 const STREAM_MESSAGE_BYTES: usize = 32 * 1024;

@@ -1,4 +1,4 @@
-//! What hostile clients lived to see.
+//! The observations of hostile clients.
 //!
 //! Owns which combinations were met, and which answers told of a fault of the node. Never judges anything else.
 
@@ -25,7 +25,7 @@ impl Notes {
         self.met.lock().insert(combination.to_string());
     }
 
-    /// Whether that was so.
+    /// Tells whether a node had to do with a combination.
     pub fn has_met(&self, combination: &Combination) -> bool {
         self.met.lock().contains(&combination.to_string())
     }
@@ -39,7 +39,7 @@ impl Notes {
         }
     }
 
-    /// What must not be, in words.
+    /// Lists the faults that were kept, in words.
     pub fn wrong(&self) -> Vec<String> {
         self.wrong.lock().clone()
     }

@@ -27,7 +27,7 @@ const WAIT_MS: u64 = 1_500;
 /// Something that can be asked for.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// By which protocol.
+    /// The protocol that it goes by.
     pub way: Way,
     /// Method and path.
     pub name: String,
@@ -35,11 +35,11 @@ pub struct Operation {
     pub request: Request,
     /// The few bytes that make the most work; the same where nothing is known to make more.
     pub dear: Request,
-    /// Whether its answer may come late, or go on.
+    /// The flag of an operation whose answer may come late, or go on.
     pub lasts: bool,
-    /// Whether its client may send more once it was answered.
+    /// The flag of an operation whose client may send more once it was answered.
     pub goes_on: bool,
-    /// Whether it is one by which a tenant holds something for as long as it likes: a wait, a watch, a long answer.
+    /// The flag of an operation by which a tenant holds something for as long as it likes: a wait, a watch, a long answer.
     pub holds: bool,
 }
 

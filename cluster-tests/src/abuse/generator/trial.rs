@@ -16,7 +16,7 @@ use crate::abuse::measure::Measured;
 
 /// How long honest clients are looked at before the first wave.
 const QUIET: Duration = Duration::from_secs(2);
-/// From one look at a wave to the next.
+/// The time from one look at a wave to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Carries out waves on a cluster that honest clients ask, too, adds what they met, and tells of each once it is over. Gives what must not

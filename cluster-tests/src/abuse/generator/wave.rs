@@ -27,7 +27,7 @@ pub struct Size {
     pub largest: usize,
     /// Bytes of bodies that do not come whole.
     pub short: usize,
-    /// From one drop to the next.
+    /// The time from one drop to the next.
     pub drop_every: Duration,
     /// How long a wave lasts.
     pub hold: Duration,
@@ -40,7 +40,7 @@ pub struct Size {
 /// Combinations that are carried out at once.
 #[derive(Debug, Clone)]
 pub struct Wave {
-    /// What they have in common.
+    /// The name, made of what they have in common.
     pub name: String,
     /// All of them go by this protocol.
     pub way: Way,
@@ -120,7 +120,7 @@ impl Wave {
                 };
                 threads.spawn(async move {
                     loop {
-                        // Whatever it was told, it goes on.
+                        // It goes on after any end.
                         let _ended = hostile.once().await;
                         tokio::time::sleep(PAUSE).await;
                     }
