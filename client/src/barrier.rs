@@ -142,7 +142,7 @@ impl Barrier<'_> {
             let reply = self.session.client().send(&call).await;
             let found = reply.as_ref().ok().and_then(|reply| found_at(&call, &reply.body));
             if let (Some(leaving), Some(other)) = (&mut leaving, found) {
-                // What the session is in is kept. What was entered by mistake is left, on the path that got it.
+                // The session keeps the barrier that it is in. It leaves one that it entered by mistake, on the path that got it.
                 if self.session.has(&other) { leaving.settle() } else { leaving.is_at(other) }
             }
             let answered =

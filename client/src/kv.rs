@@ -110,7 +110,7 @@ impl Client {
         Ok(unnamed)
     }
 
-    /// What the entry is against what is known of it. Looks again while that is the same and there is time.
+    /// Compares the entry with what is known of it. Looks again while they are the same and there is time.
     async fn look_for_change(
         &self,
         key: &Name,

@@ -320,7 +320,7 @@ impl Session {
         self.shared.taken.lock().remove(place);
     }
 
-    /// Whether a handle has this place, named by its path, or the session is in it.
+    /// Tells whether a handle has this place, named by its path, or the session is in it.
     pub(crate) fn has(&self, place: &str) -> bool {
         self.shared.taken.lock().contains(place)
     }

@@ -68,8 +68,8 @@ func (s *Session) EnterBarrier(ctx context.Context, name string, parties int, op
 	return answer, b.ended(ctx, err)
 }
 
-// takeBack leaves in the background after this error. What was entered by mistake is left under its own name, or the answer would be about another
-// one again; unless this session is there or waits for it by that name.
+// takeBack leaves in the background after this error. It leaves what was entered by mistake under its own name, or the answer would be about
+// another one again. It leaves nothing there if this session is there or waits for it by that name.
 func (b *barrier) takeBack(err error) {
 	found := *b
 	var other *strayed

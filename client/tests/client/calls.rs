@@ -329,7 +329,7 @@ async fn a_key_that_proxies_change_is_in_no_path() {
     }
 }
 
-/// What is answered for the path is about another entry, which is missing, or as it was known.
+/// The answer for the path is about another entry, which is missing, or as it was known.
 #[tokio::test]
 async fn a_wait_for_a_key_that_proxies_change_ends_with_its_change() {
     let there = |cas| Act::Answer(200, entry("a//b", &json!(1), cas).to_string());

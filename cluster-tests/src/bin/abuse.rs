@@ -160,7 +160,7 @@ async fn generated_by(
         hold_max: (4 * hold).max(Duration::from_secs(20)),
         niceness: args.niceness,
     };
-    // Whoever writes the next as soon as the last one is written: what honest clients ask for is near what nodes can do.
+    // Each writer and reader asks again almost as soon as it has its answer: together they ask for nearly as much as nodes can do.
     let load = Load {
         from: FROM,
         nodes: &field.nodes,
@@ -248,7 +248,7 @@ fn row(attack: &Attack, answered: f64, measured: &Measured, measure: &Measure) {
     println!("| {} | {} | {answered:.0} | {}", attack.name, attack.what, numbers(measured, measure));
 }
 
-/// What honest clients lost, as the end of a row.
+/// Formats the end of a row: how honest clients fared, and the memory of nodes.
 fn numbers(measured: &Measured, measure: &Measure) -> String {
     let quiet = measure.quiet;
     let Measured { writes_per_second, write_took, lost, elections, memory, .. } = measured;

@@ -20,8 +20,8 @@ use crate::http::{Answer, Connection, Request};
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 /// How long it rests after each turn, milliseconds.
 const REST_MS: std::ops::Range<u64> = 50..250;
-/// How far a time may be off, milliseconds. Whoever leads next goes on from the last stamp at first, which is a while ago; a wrong clock is nearly
-/// always further off.
+/// The most by which a time may be off, milliseconds. The next leader goes on from the last stamp at first, which is a while ago; a wrong clock is
+/// nearly always further off.
 const OFF_MAX: i64 = 10_000;
 /// An occurrence of a cron may have waited for so long, milliseconds: for a leader, and for this client.
 const WAITED_MAX: i64 = 60_000;
@@ -109,7 +109,7 @@ impl TimeClient {
         let mut number = 0_u64;
         while self.all.goes_on() {
             number += 1;
-            // What was not answered is asked again in the next turn, of another key.
+            // The next turn asks again for what was not answered, of another key.
             let _answered = self.ask_of_a_key(number).await;
             let _answered = self.ask_of_a_cron().await;
             tokio::time::sleep(Duration::from_millis(dice.random_range(REST_MS))).await;
@@ -167,7 +167,7 @@ impl TimeClient {
     }
 }
 
-/// What this machine's wall clock shows.
+/// Reads this machine's wall clock, Unix milliseconds.
 fn wall_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     i64::try_from(since.as_millis()).expect("a time")

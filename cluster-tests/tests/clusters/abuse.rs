@@ -362,7 +362,7 @@ async fn what_some_bytes_ask_for_and_nobody_reads_has_a_bound_by_every_way() {
     /// Values of a transaction.
     const STEPS: usize = 8;
     const STREAMS: usize = 200;
-    /// What one account may hold, and what may be made at once. All that is asked for is 1.7 GB.
+    /// The bytes that one account may hold, and those that may be made at once. All answers together are 1.7 GB.
     const GROWTH_MAX: u64 = 1_024 << 20;
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let to = cluster.client_address(1);
@@ -385,7 +385,7 @@ async fn what_some_bytes_ask_for_and_nobody_reads_has_a_bound_by_every_way() {
         ("ranges", 40, way::call("/etcdserverpb.KV/Range", &range("large/".to_owned(), b"large0").encode_to_vec())),
         ("transactions of etcd", 30, way::call("/etcdserverpb.KV/Txn", &reads.encode_to_vec())),
     ];
-    // Of all but those that this test asks for.
+    // Counts answers to all requests but those for `/metrics`, and the bytes that are held.
     let answered = async || {
         let text = Request::get("/metrics").send(to).await.expect("an answer").expect_success().text();
         let scrape = Scrape::parse(&text).expect("it can be read");

@@ -20,11 +20,11 @@ const SIZE: Size = Size {
     short: 16 * 1_024,
     drop_every: Duration::from_millis(100),
     hold: Duration::from_millis(400),
-    // Where somebody else has the processors.
+    // A wave lasts that long where somebody else has the processors.
     hold_max: Duration::from_secs(30),
     niceness: NICENESS,
 };
-/// As for what clients send and do not read.
+/// The memory that a node may take, bytes: as much as for what clients send and do not read.
 const MEMORY: u64 = 1_500 << 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,7 +70,7 @@ async fn honest_clients_go_on_under_every_shape_of_every_request_and_all_is_give
     assert_eq!(lost, 0, "honest sessions ended, or were not opened; {under}");
     assert!(term <= 3, "{term} terms, and a cluster begins with the first; {under}");
     assert!(writes as f64 > 2.0 * took, "{writes} honest writes in {took:.1} s; {under}");
-    // Where one of the four protocols did not serve, it would be a quarter.
+    // A quarter would be missed if one of the four protocols did not serve.
     assert!(missed * 10 < writes + reads, "{missed} of {} asked for in vain; {under}", writes + reads + missed);
     assert!(memory < MEMORY, "a node took {} MiB; {under}", memory >> 20);
     if let Err(left) = field.comes_back(&nobody).await {

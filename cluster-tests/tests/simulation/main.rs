@@ -26,7 +26,7 @@ fn simulate(arguments: &[&str]) -> (bool, String) {
     come(Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments))
 }
 
-/// Whether a command succeeded, and all that it said.
+/// Runs a command; tells whether it succeeded, and all that it said.
 fn come(command: &mut Command) -> (bool, String) {
     let output = command.output().expect("it can be started");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -204,7 +204,7 @@ const OF_GROUPS: [&str; 13] = [
     "the wall clock stands in a call",
 ];
 
-/// Where they are looked for, one after the other, and for how many minutes each: ten together.
+/// The simulations that look for these bugs, one after the other, and for how many minutes each: ten together.
 #[cfg(debug_assertions)]
 const HUNTS: [(&[&str], &str); 2] = [(&[], "3"), (&["--scenario", "groupings"], "7")];
 

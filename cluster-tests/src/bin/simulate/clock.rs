@@ -71,7 +71,7 @@ impl HostClock {
     }
 }
 
-/// What a right wall clock shows at so many milliseconds of virtual time; milliseconds, too.
+/// Gives the time that a right wall clock shows at so many milliseconds of virtual time; milliseconds, too.
 pub fn right_wall(now: u64) -> u64 {
     (WALL_BEGAN / 1_000_000) as u64 + now
 }

@@ -278,8 +278,8 @@ pub const SCENARIOS: [Scenario; 17] = [
         ..QUIET
     },
     Scenario {
-        // One clock at a time: a majority is right, so what is due by the wall clock comes when it was promised. Who asks what time it is
-        // has names below `times/`, so nobody watches everything.
+        // One clock at a time: a majority is right, so what is due by the wall clock comes when it was promised. The client
+        // that asks for the time has names below `times/`, so nobody watches everything.
         name: "wrong-clock",
         staff: || vec![staff(Registers { name: "registers" }, 2, Persistent), staff(Tasks, 6, Persistent)],
         watches: &["registers/"],
