@@ -361,7 +361,7 @@ pub const H2_CONNECTION_WINDOW_BYTES: u32 = 8 * 1024 * 1024;
 /// Smallest window of an HTTP/2 connection: what the protocol begins with. With all connections that there may be, 256 MiB.
 pub const H2_CONNECTION_WINDOW_BYTES_MIN: u32 = 65_535;
 
-/// What the windows of all HTTP/2 connections have together beyond the smallest of each.
+/// Bytes that the windows of all HTTP/2 connections have together beyond the smallest of each.
 pub const H2_WINDOWS_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Answer bytes buffered for each HTTP/2 stream that its peer does not read.
@@ -373,8 +373,8 @@ pub const HANDSHAKES_MAX: usize = 256;
 /// Those of one address: strangers who do not go on with theirs do not keep those of others waiting.
 pub const ADDRESS_HANDSHAKES_MAX: usize = 64;
 
-/// A handshake that has gone on for that long makes room where another one waits: an honest one takes a few round trips. Where nobody waits
-/// it may take as long as a head.
+/// A handshake that has gone on for that long makes room where another one waits: an honest one takes a few round trips. It may take as long
+/// as a head where nobody waits.
 pub const HANDSHAKE_PATIENCE_MS: u64 = 1_000;
 
 /// A handshake that waits looks for room this often.

@@ -109,7 +109,7 @@ pub trait Simulated: AsyncRead + AsyncWrite + Send + Sync + Unpin {
 /// Stands for `no socket` among their numbers.
 pub const NO_SOCKET: RawFd = -1;
 
-/// Whether the other side of this socket has ended its half, though nobody read what it sent before. Never so without a socket.
+/// Tells whether the other side of this socket has ended its half, though nobody read what it sent before. Never true without a socket.
 pub fn has_hung_up(socket: RawFd) -> bool {
     let mut look = libc::pollfd { fd: socket, events: libc::POLLRDHUP, revents: 0 };
     // SAFETY: the pointer is to one entry, which lives until the call returns. The system passes over negative numbers.

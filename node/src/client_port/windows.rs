@@ -1,4 +1,4 @@
-//! What peers may send on HTTP/2 connections that nobody has read yet.
+//! The bytes that peers may send on HTTP/2 connections before anybody reads them.
 //!
 //! Owns how much that is on each connection: the first ones of a node get much, and the more there are, the less a new one gets. Nobody is
 //! refused for it: a smaller window makes long bodies slower, and nothing else. Counts what may be sent, not what is: a peer that fills its
@@ -11,10 +11,10 @@ use crate::limits;
 /// A new connection gets this part of what is left, so that a crowd does not leave nothing to those behind it.
 const PART: u64 = 16;
 
-/// Of all ports of this process: what it bounds is the memory of the process.
+/// The windows of all ports of this process, since they bound the memory of the process.
 pub(super) static WINDOWS: Windows = Windows::new(limits::H2_WINDOWS_BYTES);
 
-/// What is left beyond the least that each connection has.
+/// The bytes left for windows beyond the least that each connection has.
 pub(super) struct Windows {
     left: AtomicU64,
 }

@@ -69,11 +69,11 @@ fn is_archive(from: &str) -> bool {
 
 fn of_backup(options: &RestoreOptions, keys: &KeyArgs) -> Result<Restored, CommandError> {
     let mut progress = Progress::new("restoring");
-    // Where it cannot be read, the restore says why.
+    // The restore says why, where it cannot be read.
     if !keys.is_named() && !quorate_archive::is_sealed(&options.from).unwrap_or(false) {
         return Ok(offline::restore(options, |done, of| progress.at(done, of))?);
     }
-    // What is not to be opened with these keys is refused before a directory is made for it.
+    // A file that these keys do not open is refused before a directory is made for it.
     let mut source = keys.open(&options.from)?;
     offline::restore_made::<CommandError>(
         options,

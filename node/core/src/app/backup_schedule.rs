@@ -49,7 +49,7 @@ pub struct BackupSchedule {
     pub keep: usize,
     /// For whom they are encrypted, if for anybody.
     pub recipients: Recipients,
-    /// By which they are authenticated, if by anything.
+    /// Keys of the MACs that authenticate them, if any do.
     pub macs: MacKeys,
 }
 

@@ -23,7 +23,7 @@ const KEYS_MAX: usize = 1_024;
 /// The entries.
 #[derive(Debug, Default)]
 pub struct DearEntries {
-    /// Whether there may be any: mostly there are none, and no write has to look.
+    /// A flag, set while there may be any. Mostly there are none, and no write has to look.
     any: AtomicBool,
     known: Mutex<Known>,
 }
@@ -41,13 +41,13 @@ impl DearEntries {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Whether an encoded command looks into one of them. Decodes nothing where there are none.
+    /// Tells whether an encoded command looks into one of them. Decodes nothing where there are none.
     pub fn are_looked_into_by(&self, command: &[u8]) -> bool {
         let looks = |command: Command| self.are_looked_into(&command.action);
         self.may_be_any() && command_codec::decode_command(command).is_ok_and(looks)
     }
 
-    /// Whether a command looks into one of them.
+    /// Tells whether a command looks into one of them.
     pub fn are_looked_into(&self, action: &Action) -> bool {
         if !self.may_be_any() {
             return false;
@@ -94,7 +94,7 @@ fn refused(action: Action, outcome: &Outcome) -> Vec<Key> {
     }
 }
 
-/// Whether a command has conditions on an entry of these, or patches one. What looks for its entries is not meant: such
+/// Tells whether a command has conditions on an entry of these, or patches one. Passes over commands that look for their entries: such
 /// requests have few places.
 fn looks_into(action: &Action, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
     match action {

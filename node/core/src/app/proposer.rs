@@ -65,7 +65,7 @@ pub enum Urgency {
     Usual,
     /// Sessions, locks and what hangs on them: small, few, and others wait for them.
     Urgent,
-    /// What looks into entries that were too dear of late: short, and as much work as a large command.
+    /// Commands that look into entries that were too dear of late: each is short, and as much work as a large one.
     Patient,
 }
 
@@ -185,12 +185,12 @@ impl Proposer {
         }
     }
 
-    /// Which queue a command is to stand in that does this.
+    /// Chooses the queue of a command that does this.
     pub fn urgency_of(&self, action: &Action) -> Urgency {
         if self.dear.are_looked_into(action) { Urgency::Patient } else { Urgency::of(action) }
     }
 
-    /// The same of the only command of a group that another node forwarded. Where there are more, all would wait for this one.
+    /// Chooses that of the only command of a group that another node forwarded. A larger group is not looked at: all would wait for one.
     pub fn urgency_of_forwarded(&self, command: &Bytes, told: Urgency) -> Urgency {
         let is_patient = told == Urgency::Usual && self.dear.are_looked_into_by(command);
         if is_patient { Urgency::Patient } else { told }

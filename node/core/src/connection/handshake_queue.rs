@@ -33,7 +33,7 @@ pub struct HandshakeQueue {
 /// The handshakes that have a place, without those that have to go, and who is next.
 #[derive(Default)]
 struct AtWork {
-    /// By serial number: each has a higher one than those that began before it.
+    /// The handshakes by serial number: each has a higher one than those that began before it.
     rows: BTreeMap<u64, Row>,
     /// The number of the next one.
     serial: u64,

@@ -193,7 +193,7 @@ impl WatchView {
         self.criteria.count().max(1)
     }
 
-    /// Whether what is asked for holds of an entry; not said where that takes too many steps.
+    /// Tells whether the criteria hold of an entry; fails where that takes too many steps.
     pub fn holds(
         &self,
         key: &Key,

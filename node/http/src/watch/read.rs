@@ -66,7 +66,7 @@ pub struct Dear {
 }
 
 impl Dear {
-    /// What to tell who watches.
+    /// Describes it for the one who watches.
     pub fn detail(&self) -> String {
         format!("at revision {}: {}", self.revision, Failure::too_dear(&self.key, self.why).detail())
     }

@@ -161,7 +161,7 @@ impl WatchBody {
                 Remembered::NotWanted => {}
                 Remembered::TooDear(why) => {
                     dear = Some(Dear { key: change.key.clone(), revision: change.revision, why });
-                    // What is left says up to where all was sent.
+                    // The changes that are left say up to where all was sent.
                     self.pulled.push_front(change);
                     break;
                 }

@@ -214,7 +214,7 @@ struct Archiver {
     archive: Archive,
     ledger: Arc<ArchiveLedger>,
     known: Option<Known>,
-    /// Whether the newest base is for other keys than what is archived from now on, by its MAC too, or of a build that wrote entries in an older form.
+    /// A flag, set where the newest base is outdated (see [`is_outdated`]), until another one is made.
     is_outdated: bool,
     /// Whether this node led at the last look.
     led: bool,
@@ -557,9 +557,9 @@ impl Archiver {
     }
 }
 
-/// Whether a base is for other keys than those that this node archives for, with a MAC where this node writes none or the other way round, or of
-/// a build that wrote entries in an older form. What follows begins with another one then: who has the new keys alone could restore nothing
-/// before, and a later build need not read both forms.
+/// Tells whether a base is for other keys than those that this node archives for, has a MAC where this node writes none or the other way round,
+/// or is of a build that wrote entries in an older form. Another base is due then: those who have the new keys alone could restore nothing
+/// before it, and a later build need not read both forms.
 async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients) -> Result<bool, NotArchived> {
     let of = archive.clone();
     match background::patient_task(async move { of.manifest(&base).await }).await? {

@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<Keys, ArchiveError> {
 /// Reads that with the keys of MACs.
 ///
 /// # Errors
-/// As [`read`].
+/// The same as those of [`read`].
 pub fn read_macs(path: &Path) -> Result<MacKeys, ArchiveError> {
     refuse_open(path)?;
     MacKeys::read(path)

@@ -36,7 +36,7 @@ pub struct ArchiveSettings {
     pub recipients: Recipients,
     /// Keys to try a restore with.
     pub keys: Keys,
-    /// By which what is archived is authenticated, if by anything.
+    /// Keys of the MACs that authenticate what is archived, if any do.
     pub macs: MacKeys,
     /// Bytes of log that wait for the archive at most; beyond that they are given up, and a new base is made.
     pub hold_bytes: u64,

@@ -107,12 +107,12 @@ struct ClassLoad {
     counted: Option<Resource>,
 }
 
-/// What a request found as it took room.
+/// The state of a class as a request took room in it.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     /// The amount in use with its own.
     in_use: usize,
-    /// Whether no others were there. It may cost what it likes then, or it would never be done.
+    /// A flag, set where no others were there. A lone request may cost what it likes, or it would never be done.
     is_alone: bool,
 }
 
@@ -312,7 +312,7 @@ impl RequestClasses {
     /// The refusal of what one account has its share of. The share counted it.
     fn share_refusal(&self, class: RequestClass) -> Failure {
         let (name, room) = (class.name(), self.room(class));
-        // What was in use as nothing was counted may be its own or that of others.
+        // The amount in use while nothing was counted may be its own or that of others.
         let least = room.counted.as_ref().map_or(0, Resource::of_one);
         let (bound, most) = (room.bound, room.of_one());
         let detail = format!(
@@ -400,8 +400,8 @@ impl Permit {
         counted.map_err(|ShareIsTaken| self.classes.share_refusal(class))
     }
 
-    /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait. As it goes on it is
-    /// counted on this account, however little was in use as it came: many of those that wait may go on at once.
+    /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait. The request is counted
+    /// on this account once it goes on, however little was in use as it came: many of those that wait may go on at once.
     pub fn wait(&self, account: impl FnOnce() -> Account) -> Option<Waiting<'_>> {
         let (classes, class, cost) = (&*self.classes, self.class(), self.cost.load(Ordering::Relaxed));
         if classes.try_take(RequestClass::Waiting, 1).is_none() {
