@@ -56,7 +56,8 @@ fn round(batch: &[Arc<Renewed>]) -> Duration {
 async fn renew(client: Client, ids: Vec<String>, round: Duration, sessions: Vec<Weak<Renewed>>) {
     let sent = Moment::now();
     let answer = ask(&client, ids, round).await;
-    let named: BTreeMap<&str, &Renewal> = answer.iter().flat_map(|answer| &answer.sessions).filter_map(by_session).collect();
+    let named: BTreeMap<&str, &Renewal> =
+        answer.iter().flat_map(|answer| &answer.sessions).filter_map(by_session).collect();
     for session in sessions.iter().filter_map(Weak::upgrade) {
         let now = Moment::now();
         let mut lease = session.lease.lock();
