@@ -77,7 +77,7 @@ pub struct Archive {
     place: Place,
     root: Path,
     cluster: u128,
-    /// By which it is authenticated what is written and read.
+    /// The keys by which it is authenticated what is written and read.
     macs: MacKeys,
 }
 
@@ -100,7 +100,7 @@ impl Archive {
         Self { macs, ..self }
     }
 
-    /// Whether what is written is authenticated.
+    /// Tells whether what is written is authenticated.
     pub fn has_macs(&self) -> bool {
         !self.macs.is_none()
     }

@@ -1,7 +1,7 @@
 //! Backups as files, encrypted and authenticated as the objects of an archive are.
 //!
 //! Owns how a file is told to be encrypted, and what its MAC is of: since it may be long and is read in parts, of the SHA-256 of all that
-//! stands before. What a backup consists of is not looked at: it is a stream of bytes.
+//! stands before. A backup is a stream of bytes here: nothing looks at what it consists of.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -13,12 +13,12 @@ use crate::crypt::Sealing;
 use crate::mac::TRAILER_BYTES;
 use crate::{ArchiveError, Keys, MacKeys, Recipients};
 
-/// What age wrote begins so.
+/// The first bytes of all that age encrypts.
 const AGE: [u8; 22] = *b"age-encryption.org/v1\n";
 /// Read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// What was written of a file, without its MAC.
+/// The size and the hash of a file, without its MAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenFile {
     /// Bytes.
@@ -96,7 +96,7 @@ pub fn read_again(source: impl Read, bytes: u64) -> io::Result<WrittenFile> {
     Ok(WrittenFile { bytes: hashing.bytes, sha256: hashing.hasher.finalize().into() })
 }
 
-/// Whether a file is encrypted or has a MAC. What is no file, like a pipe, has neither.
+/// Tells whether a file is encrypted or has a MAC. Something that is no file, like a pipe, has neither.
 ///
 /// # Errors
 /// It cannot be read.
@@ -108,8 +108,8 @@ pub fn is_sealed(path: &Path) -> io::Result<bool> {
     Ok(begins_as_age(&mut file)? || trailer(&mut file)?.1.is_some())
 }
 
-/// What is in a file. Where there are keys for its MAC, that was compared before, and what is read must be the same again: its last bytes are
-/// not given otherwise. Nothing else was looked at yet.
+/// Opens a file to be read. Compares its MAC first, where there are keys for that. The bytes that are read must then be the same again: the last
+/// of them are not given otherwise. Nothing else was looked at yet.
 ///
 /// # Errors
 /// It cannot be read or opened with these keys, or has not the MAC that it should have.
@@ -136,11 +136,11 @@ pub fn open_file(path: &Path, keys: &Keys, macs: &MacKeys) -> Result<Box<dyn Rea
     keys.open(&name, is_encrypted, Again { source, compared, hasher: Sha256::new(), bytes: 0 })
 }
 
-/// Reads what was read before. Whoever may write to a file may change it between the two, so the bytes at its end are given only where all of
-/// them are those that were compared.
+/// A source that was read before. Somebody who may write to a file may change it between the two readings, so the bytes at its end are given
+/// only where all of them are those that were compared.
 struct Again<R> {
     source: R,
-    /// What was read before, where that matters.
+    /// The size and the hash of what was read before, where that matters.
     compared: Option<WrittenFile>,
     hasher: Sha256,
     bytes: u64,

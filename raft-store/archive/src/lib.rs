@@ -21,8 +21,8 @@
 //! Small objects become fewer and larger ones ([`Merging`]): the pieces of an hour that is over become one bundle, and those of a day. A piece
 //! goes once a bundle that holds it was read again; until then both are there, which does no harm.
 //!
-//! Where a key is given for it ([`MacKeys`]), pieces and manifests have a MAC, and nothing is restored that has none by it. What
-//! `verified.json` says is no part of that: no restore reads it.
+//! Pieces and manifests have a MAC where a key is given for it ([`MacKeys`]), and nothing is restored then that has none by it. The text of
+//! `verified.json` is no part of that: no restore reads it.
 //!
 //! `<wall>` is the wall clock of the log at the end of the object. It may be walked back, so a piece has in its name also the `<least>`
 //! that the clock shows within: by that, names alone tell which piece is the last that a point of time needs.

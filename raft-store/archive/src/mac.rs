@@ -1,4 +1,4 @@
-//! Who wrote an object: a MAC by a secret of the nodes.
+//! Proof of who wrote an object: a MAC by a secret of the nodes.
 //!
 //! Owns what the keys look like, where a MAC stands, and what is said of one that is missing or wrong. Encryption does not say who wrote
 //! something: recipients are public, so whoever may write to the store could encrypt a state of their own for them.
@@ -24,7 +24,7 @@ pub(crate) const BLANK: &str = "000000000000000000000000000000000000000000000000
 /// Shortest secret: 128 bits in hexadecimal.
 const SECRET_BYTES_MIN: usize = 32;
 
-/// What a MAC is of. Nothing of one kind passes for something of another.
+/// The kinds of things that have a MAC. Nothing of one kind passes for something of another.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Piece,
@@ -83,7 +83,7 @@ impl MacKeys {
         }
     }
 
-    /// Whether there are none, so that nothing is authenticated.
+    /// Tells whether there are none, so that nothing is authenticated.
     pub fn is_none(&self) -> bool {
         self.0.is_empty()
     }
@@ -94,7 +94,7 @@ impl MacKeys {
         object
     }
 
-    /// What stands behind a file with this SHA-256: nothing where there is no key.
+    /// Gives what stands behind a file with this SHA-256: nothing where there is no key.
     pub(crate) fn trailer_of_file(&self, sha256: &[u8; 32]) -> Vec<u8> {
         self.trailer(Kind::File, sha256)
     }
@@ -105,7 +105,7 @@ impl MacKeys {
         (*mark == MARK).then_some(*mac)
     }
 
-    /// Whether a file with this SHA-256 has the MAC that it should have. Everything is where there is no key.
+    /// Checks that a file with this SHA-256 has the MAC that it should have. Accepts everything where there is no key.
     pub(crate) fn check_file(&self, name: &str, sha256: &[u8], mac: Option<&[u8; 32]>) -> Result<(), ArchiveError> {
         match mac {
             Some(mac) => self.judge(Kind::File, name, sha256, mac),
@@ -118,7 +118,7 @@ impl MacKeys {
         self.sign(kind, bytes).map_or_else(Vec::new, |mac| [mac.as_ref(), &MARK[..]].concat())
     }
 
-    /// What a piece is without its MAC, which has to be right where there is a key.
+    /// Gives a piece without its MAC, which has to be right where there is a key.
     pub(crate) fn detach<'b>(&self, object: &str, bytes: &'b [u8]) -> Result<&'b [u8], ArchiveError> {
         let ended = bytes.split_last_chunk::<TRAILER_BYTES>();
         match ended.and_then(|(sealed, trailer)| Self::mac_in(trailer).map(|mac| (sealed, mac))) {
@@ -137,7 +137,7 @@ impl MacKeys {
         replaced(blank, BLANK, &hex(mac.as_ref()))
     }
 
-    /// Whether a manifest, which says that this is its MAC, is as it was written. Everything is where there is no key.
+    /// Checks that a manifest, which says that this is its MAC, is as it was written. Accepts everything where there is no key.
     pub(crate) fn check_manifest(&self, object: &str, bytes: &[u8], mac: Option<&str>) -> Result<(), ArchiveError> {
         if self.is_none() {
             return Ok(());

@@ -92,8 +92,8 @@ pub const STEP_BYTES: usize = 2;
 /// Most steps that one command takes to judge its conditions and to change documents; each write of a bulk has as many, and each entry that
 /// a find, a claim or an `update_where` looks at. A step is about 5 ns, so this is about 20 ms, for which nothing else is applied on any
 /// node: leaders are missed after some tenths of a second. It is also all that a batch may take. A document of the largest size takes less
-/// than a fifth of it to be parsed, and as much again for each condition that looks through a list of that size. What becomes of indexes where
-/// an entry goes is counted, but never refused: mostly that is less than half as much, since an entry is gone through once for all of them.
+/// than a fifth of it to be parsed, and as much again for each condition that looks through a list of that size. The steps to take
+/// an entry out of its indexes count, but are never refused: mostly they are less than half as many, since an entry is gone through once for all of them.
 pub const COMMAND_STEPS_MAX: u64 = (BATCH_EFFECT_BYTES_MAX / STEP_BYTES) as u64;
 
 /// Largest row: decoding takes what a record claims, and this is well below what it may. The largest rows are audit groups,

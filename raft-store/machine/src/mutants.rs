@@ -1,6 +1,6 @@
 //! Bugs on purpose: each shows that a test which looks for bugs of its kind finds one.
 //!
-//! Owns their names and which one the thread at hand has. What a mutant does stands where it does it, in a crate above too. Builds with
+//! Owns their names and which one the thread at hand has. The code of a mutant stands where it acts, in a crate above too. Builds with
 //! debug assertions have them, so that tests need no build of their own; a release build has none, and the compiler leaves their branches
 //! out.
 

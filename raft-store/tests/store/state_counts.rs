@@ -74,7 +74,7 @@ fn pages_of_one_revision_are_counted_while_others_write() {
     });
 }
 
-/// What a listing with a limit costs follows from the limit and not from its range, once that was counted: entries that came and went since
+/// The cost of a listing with a limit follows from the limit and not from its range, once that was counted: entries that came and went since
 /// are added, and a next page begins where the count of the one before it is known.
 #[test]
 fn a_page_with_its_count_looks_at_few_rows_of_a_large_range() {

@@ -188,8 +188,8 @@ impl Archive {
         self.look_through(name, &MacKeys::default()).await
     }
 
-    /// As [`Self::check_segment`], and compares the MAC of each piece, where there is a key for that. Of those of a bundle that have none, one is
-    /// told.
+    /// Reads and compares as [`Self::check_segment`] does, and compares the MAC of each piece, where there is a key for that. Reports only one of
+    /// the pieces of a bundle that have none.
     ///
     /// # Errors
     /// All that is damaged, forged or without a MAC, or that it cannot be read.
@@ -217,7 +217,7 @@ impl Archive {
                     count += part.bytes;
                     match looked_at(&part.name, &bytes, macs) {
                         Ok(()) => {}
-                        // As a rule they are many, of before there was a key.
+                        // They are many as a rule, of before there was a key.
                         Err(error @ ArchiveError::Locked { .. }) => unproven = unproven.or(Some(error.within(name))),
                         Err(error) => damaged.push(error.within(name)),
                     }

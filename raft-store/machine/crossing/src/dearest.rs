@@ -1,6 +1,6 @@
 //! The dearest command of each kind that there can be, in the state in which it takes most.
 //!
-//! Owns these states and commands, in scenes. Every kind of [`kinds`] stands in one of them, see [`kinds_of`]. What they take is measured
+//! Owns these states and commands, in scenes. Every kind of [`kinds`] stands in one of them, see [`kinds_of`]. Their cost is measured
 //! elsewhere: bytes and steps by the tests of the machine, instructions by `scripts/instructions`. Commands whose work does not grow with
 //! anything stand together in one scene.
 
@@ -102,7 +102,7 @@ pub fn wanted() -> BTreeSet<&'static str> {
     all.filter(|kind| *kind != "new epoch").collect()
 }
 
-/// Applies a command of a scene in a batch of its own. What came of it, and how many bytes it took of the bound of a batch.
+/// Applies a command of a scene in a batch of its own. Gives what came of it, and how many bytes it took of the bound of a batch.
 ///
 /// `scripts/instructions` counts what is executed within this function, by its name: it is not inlined, it is called for nothing else, and no
 /// other name contains its own, as that of a closure in it would.
@@ -177,7 +177,7 @@ fn write(name: &str, change: Change) -> WriteOp {
     }
 }
 
-/// As many conditions as there may be, each of which looks through all of the list.
+/// Makes as many conditions as there may be, each of which looks through all of the list.
 fn conditions() -> Criteria {
     let term = r#"{"field":"a","op":"ncontains","value":7}"#;
     Criteria::read(&json(&format!("[{}]", vec![term; limits::CRITERIA_TERMS_MAX].join(","))), "/if").unwrap()
@@ -232,7 +232,7 @@ fn declare(store: &mut Store, rules: &str) {
     prepare(store, Action::Rules(RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change }));
 }
 
-/// As many indexes of as many fields as there may be, none of them of [`a_wide_object`].
+/// Makes as many indexes of as many fields as there may be, none of them of [`a_wide_object`].
 fn indexes() -> String {
     let fields = |nth: usize| (0..limits::INDEX_FIELDS_MAX).map(|at| format!("\"f{nth}_{at}\"")).collect::<Vec<_>>();
     let indexes: Vec<_> = (0..limits::INDEXES_MAX).map(|nth| format!("[{}]", fields(nth).join(","))).collect();
@@ -259,7 +259,7 @@ fn small_writes() -> Vec<WriteOp> {
     (0..limits::COMMAND_WRITES_MAX).map(op).collect()
 }
 
-/// As many entries as one command looks at, all of which expire once time passes.
+/// Makes as many entries as one command looks at, all of which expire once time passes.
 fn many_entries() -> Store {
     // Several scenes begin with it, and to make it takes longer than all of them.
     static MADE: OnceLock<Store> = OnceLock::new();
@@ -469,7 +469,7 @@ fn many_tasks() -> Store {
     store
 }
 
-/// As many tasks as may be, all of them dead.
+/// Makes as many tasks as one command schedules, all of them dead.
 fn dead_tasks() -> Store {
     let mut store = many_tasks();
     loop {
@@ -494,7 +494,7 @@ fn failing(ticket: Ticket) -> TaskVerb {
     TaskVerb::Fail { ticket, error: "e".repeat(limits::TASK_ERROR_BYTES_MAX), then: AfterFailure::Die }
 }
 
-/// What is done to single tasks.
+/// Gives the claim of tasks, and the commands on single ones.
 fn of_tasks() -> Vec<Action> {
     let id = |nth| TaskId::new(format!("t{nth:04}")).unwrap();
     // An empty store is at the first revision: tasks are scheduled at the next, and claimed at the one after it.

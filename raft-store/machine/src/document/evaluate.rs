@@ -63,7 +63,7 @@ impl Criteria {
         self.terms().iter().all(|term| term.holds(subject, &steps))
     }
 
-    /// The same, within a bound of steps. Of many subjects [`Self::ready`] criteria take less.
+    /// The same, within a bound of steps. [`Self::ready`] criteria take fewer steps for many subjects.
     pub fn hold_within(&self, subject: &Subject<'_>, steps: &Steps) -> Result<bool, TooDear> {
         steps.judge(self.terms().iter().all(|term| term.holds(subject, steps)))
     }

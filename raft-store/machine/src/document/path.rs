@@ -177,7 +177,7 @@ impl Path {
     }
 }
 
-/// What each of these paths leads to, in their order: the same as [`Path::find`]. Each object on the way is gone through once, however many
+/// Finds what each of these paths leads to, in their order: the same as [`Path::find`]. Each object on the way is gone through once, however many
 /// of them lead into it. Finds nothing more beyond the bound.
 pub(crate) fn find_each<'j, 'a>(paths: &[&Path], root: &'j Json<'a>, steps: &Steps) -> Vec<Option<&'j Json<'a>>> {
     // Most indexes have one field, and are alone.

@@ -39,14 +39,14 @@ pub struct RefusedUse {
     pub refusals: u64,
 }
 
-/// What a row counts the use of.
+/// The use that a row counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose<'k> {
     /// The bucket as a whole: a [`BucketUse`].
     All,
-    /// What is kept for a principal: an [`OwnerUse`].
+    /// The outcomes that are kept for a principal: an [`OwnerUse`].
     Kept(&'k str),
-    /// What was refused to a principal: a [`RefusedUse`].
+    /// A principal's part of the record of refusals: a [`RefusedUse`].
     Refused(&'k str),
 }
 

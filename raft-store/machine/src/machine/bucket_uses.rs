@@ -19,7 +19,7 @@ pub(super) struct BucketUses {
     buckets: Vec<Counted<BucketUse>>,
     /// The same for each principal.
     owners: BTreeMap<String, Vec<Counted<OwnerUse>>>,
-    /// What was refused to each principal, of the bucket of now: asked for only at the end of a batch, while shares hold.
+    /// The part of each principal in the record of refusals, in the bucket of now: asked for only at the end of a batch, while shares hold.
     refused: BTreeMap<String, Counted<RefusedUse>>,
 }
 

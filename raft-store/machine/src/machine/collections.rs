@@ -35,10 +35,10 @@ impl Draws {
     }
 }
 
-/// What a value stands under in one index.
+/// The key under which a value stands in one index.
 pub(super) struct IndexKey {
     pub(super) bytes: Vec<u8>,
-    /// Whether no other entry may stand there.
+    /// The mark that no other entry may stand there.
     pub(super) is_bound: bool,
 }
 
@@ -109,7 +109,7 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
-    /// Whether no other live entry stands under the keys of a new value in a unique index that holds it. There is a key for each index.
+    /// Checks that no other live entry stands under the keys of a new value in a unique index that holds it. There is a key for each index.
     pub(super) fn check_unique(
         &mut self,
         collection: &CollectionRow,
@@ -192,7 +192,7 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// Whether an entry has the same value after a change, as it has where it is touched.
+/// Tells whether an entry has the same value after a change, as it has where it is touched.
 fn is_value_the_same(key: &[u8], before: Option<&[u8]>, after: Option<&[u8]>) -> Result<bool, Fault> {
     let (Some(before), Some(after)) = (before, after) else { return Ok(false) };
     let decoded = |row| entry::decode(row).map_err(|error| Fault::row(&entry::row_key(key), error));

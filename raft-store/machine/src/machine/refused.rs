@@ -1,7 +1,7 @@
 //! The record of batches that changed nothing.
 //!
-//! Owns how much of it is kept: a bucket holds a bounded part, and once half of that is taken each principal has a share of the rest. What is
-//! left out is counted. Never decides what is refused.
+//! Owns how much of it is kept: a bucket holds a bounded part, and once half of that is taken each principal has a share of the rest. Lines
+//! that are left out are counted. Never decides what is refused.
 
 use std::borrow::Cow;
 
@@ -63,7 +63,7 @@ mod tests {
 
     const BUCKET: u64 = 40;
 
-    /// What a batch writes of these principals' refused commands, where so much of the bucket is taken, and so much of that by ann: whose
+    /// Gives what a batch writes of these principals' refused commands, where so much of the bucket is taken, and so much of that by ann: whose
     /// lines, and how many lines are left out.
     fn recorded(taken: u64, by_ann: u64, principals: &[&str]) -> (Vec<String>, u64) {
         let vars = Vars { clock: BUCKET * limits::REQUEST_BUCKET_MS, level: level::KNOWN, ..Vars::default() };

@@ -33,7 +33,7 @@ impl<V: View> Applier<'_, V> {
         if let Some(outcome) = self.bury_expired(txn, &caller)? {
             return Ok(outcome);
         }
-        // What that took is bounded by itself: a transaction is not refused for what others left behind.
+        // The burial has a bound of its own: a transaction is not refused for what others left behind.
         self.begin_steps();
         let done =
             self.jointly(caller.clone(), |applier, taken_before| applier.branch(txn, "", &caller, taken_before))?;

@@ -48,7 +48,7 @@ struct Guide<'c> {
     draws: Draws,
     /// The key that a lock gets by this write.
     lock_key: Option<u64>,
-    /// What the value will stand under in each index, and whether nothing else may stand there.
+    /// The keys under which the value will stand, one for each index.
     index_keys: Vec<IndexKey>,
 }
 
@@ -288,7 +288,7 @@ impl Guide<'_> {
             if rules.needs_documents() {
                 return Err(Rejection::RulesBroken([fault].into()));
             }
-            // What is stored as JSON and is none gets no keys, and so faults where it would be indexed.
+            // A value that is stored as JSON and is none gets no keys, and so faults where it would be indexed.
             if json.is_none() {
                 self.index_keys = index_keys(&rules.indexed_values(None, steps), rules)?;
             }
@@ -314,7 +314,7 @@ impl Guide<'_> {
     }
 }
 
-/// What a document with these values stands under in the indexes.
+/// Makes the keys under which a document with these values stands, one for each index.
 fn index_keys(values: &[Vec<Option<&Json<'_>>>], rules: &Rules) -> Result<Vec<IndexKey>, Rejection> {
     let mut keys = Vec::with_capacity(values.len());
     for (rule, values) in rules.indexes().iter().zip(values) {

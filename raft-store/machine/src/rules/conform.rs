@@ -71,7 +71,7 @@ impl Rules {
     /// What is above goes before what is inside of it; objects on the way to a field that is filled are made where they are
     /// missing. Numbers are drawn only once nothing is at fault, in the order of the paths.
     ///
-    /// What all that takes counts in `steps`; beyond their bound there is no outcome.
+    /// All that it takes counts in `steps`; beyond their bound there is no outcome.
     pub fn conform<'a>(
         &'a self,
         old: Option<&Json<'_>>,
@@ -110,7 +110,7 @@ struct Work<'a, 's> {
     /// Fields that get a number in the end; they have a zero so far.
     drawn: Vec<(&'a Path, &'a SequenceName)>,
     faults: Vec<RuleFault>,
-    /// What it takes.
+    /// The steps that it takes, and their bound.
     steps: &'s Steps,
 }
 

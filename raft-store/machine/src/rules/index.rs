@@ -68,7 +68,7 @@ impl IndexRule {
         self.key_from(&self.values(document, &Steps::unbounded()))
     }
 
-    /// What its fields hold in a document. Counts the steps that it takes to find them and to have them sorted; beyond the bound there is
+    /// Finds what its fields hold in a document. Counts the steps that it takes to find them and to have them sorted; beyond the bound there is
     /// nothing in some of them.
     pub(crate) fn values<'j, 'a>(&self, document: Option<&'j Json<'a>>, steps: &Steps) -> Vec<Option<&'j Json<'a>>> {
         values_of(&self.fields.iter().collect::<Vec<_>>(), document, steps)
@@ -102,7 +102,7 @@ impl IndexRule {
 }
 
 impl Rules {
-    /// What the fields of each index hold in a document, as [`IndexRule::values`]. The document is gone through once for all of them.
+    /// Finds what the fields of each index hold in a document, as [`IndexRule::values`]. Goes through the document once for all of them.
     pub(crate) fn indexed_values<'j, 'a>(
         &self,
         document: Option<&'j Json<'a>>,

@@ -8,7 +8,7 @@ use quorate_machine::limits;
 /// More than one command takes of the bound of a batch: all its steps, and what a transaction may read and write.
 const TAKEN_MAX: usize = limits::BATCH_EFFECT_BYTES_MAX + 2 * limits::TXN_EFFECT_BYTES_MAX;
 
-/// What it takes in time is counted by `scripts/instructions`, which goes over the same scenes.
+/// The instructions that each takes are counted by `scripts/instructions`, which goes over the same scenes.
 #[test]
 fn each_kind_has_its_dearest_command_which_takes_only_so_much() {
     let mut met = BTreeSet::new();
