@@ -93,6 +93,28 @@ fn revision_in(printed: &str) -> u64 {
     line.trim().parse().unwrap()
 }
 
+/// Archives two writes of a key, and gives the revision of the second.
+async fn archive_two(cluster: &Cluster, client: &Client) -> String {
+    put(client, "k", 1).await;
+    wait_archived(cluster).await;
+    let revision = put(client, "k", 2).await.to_string();
+    wait_archived(cluster).await;
+    revision
+}
+
+/// Lists an archive as an operator does.
+async fn list(dir: &Path) -> String {
+    succeed("quorate-node", &["archive", "list", "--from", text(dir)]).await
+}
+
+async fn wait_for_second_base(dir: &Path, what: &str) {
+    eventually(what, PATIENCE, async || {
+        let listed = list(dir).await;
+        if listed.matches("base of").count() == 2 { Ok(()) } else { Err(listed) }
+    })
+    .await;
+}
+
 async fn put(client: &Client, key: &str, n: u64) -> u64 {
     client.put(key, Value::json(&json!(n)).unwrap()).await.unwrap().revision
 }
@@ -243,7 +265,7 @@ async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_
     }
     let printed = succeed("quorate-node", &["archive", "verify", "--restore", "--from", text(&dir)]).await;
     assert!(printed.contains("The state at its end can be restored") && !printed.contains("without"), "{printed}");
-    let printed = succeed("quorate-node", &["archive", "list", "--from", text(&dir)]).await;
+    let printed = list(&dir).await;
     assert!(printed.contains("bundles of pieces") && !printed.contains("gap:"), "{printed}");
     old.assert_agreement().await;
 }
@@ -381,7 +403,7 @@ async fn what_cannot_be_restored_is_refused_with_what_to_do_and_nothing_is_writt
         refuse("quorate-node", &["archive", "verify", "--from", text(dir)], 1, words).await;
     }
     // What is before the damage can be restored.
-    let first = succeed("quorate-node", &["archive", "list", "--from", text(&missing_piece)]).await;
+    let first = list(&missing_piece).await;
     assert!(first.contains("gap: entries") && first.contains(RECIPIENT), "{first}");
     let file = home.join("whole.backup");
     succeed("quorate-node", &["archive", "backup", "--from", text(&whole), key[0], key[1], text(&file)]).await;
@@ -490,7 +512,7 @@ async fn a_leader_whose_log_came_with_a_snapshot_leaves_what_it_lacks_to_a_node_
     for id in cluster.ids() {
         assert_eq!(metric(&cluster, id, "quorate_archive_gaps_total").await, 0.0, "node {id}");
     }
-    let listed = succeed("quorate-node", &["archive", "list", "--from", text(&dir)]).await;
+    let listed = list(&dir).await;
     assert!(!listed.contains("gap:"), "{listed}");
     let file = home.path().join("marker.backup");
     let marker = marker.to_string();
@@ -584,22 +606,14 @@ async fn after_a_change_of_keys_there_is_a_base_for_the_new_one_at_once_and_what
     let settings = settings.flag("--archive-key", text(&key)).flag("--archive-verify-every-ms", 1_000);
     let mut cluster = Cluster::start_with(settings).await;
     let client = cluster.client_without(None);
-    put(&client, "k", 1).await;
-    wait_archived(&cluster).await;
-    let before = put(&client, "k", 2).await.to_string();
-    wait_archived(&cluster).await;
+    let before = archive_two(&cluster, &client).await;
     cluster.stop(1).await;
     cluster.set_flag(1, "--archive-key", text(&other_key));
     cluster.bring_up(1).await;
     put(&client, "k", 3).await;
-    let listed = async || succeed("quorate-node", &["archive", "list", "--from", text(&dir)]).await;
-    eventually("there is a base for the new key, though the other is no day old", PATIENCE, async || {
-        let listed = listed().await;
-        if listed.matches("base of").count() == 2 { Ok(()) } else { Err(listed) }
-    })
-    .await;
+    wait_for_second_base(&dir, "there is a base for the new key, though the other is no day old").await;
     eventually("a trial found that it can be restored, and tells what is locked", PATIENCE, async || {
-        let listed = listed().await;
+        let listed = list(&dir).await;
         let is_told = listed.contains("it is to be had") && listed.contains("can be restored with another key alone");
         if is_told { Ok(()) } else { Err(listed) }
     })
@@ -619,24 +633,16 @@ async fn with_the_key_of_macs_nothing_is_restored_that_was_written_without_it() 
     write_secret(&other_key, "2".repeat(64));
     let mut cluster = Cluster::start_with(settings.flag("--archive-verify-every-ms", 1_000)).await;
     let client = cluster.client_without(None);
-    put(&client, "k", 1).await;
-    wait_archived(&cluster).await;
-    let before = put(&client, "k", 2).await.to_string();
-    wait_archived(&cluster).await;
+    let before = archive_two(&cluster, &client).await;
     cluster.stop(1).await;
     cluster.set_flag(1, "--archive-mac-key", text(&mac_key));
     cluster.bring_up(1).await;
     let after = put(&client, "k", 3).await.to_string();
     let from = text(&dir);
-    let listed = async || succeed("quorate-node", &["archive", "list", "--from", from]).await;
-    eventually("there is a base with a MAC, though the other is no day old", PATIENCE, async || {
-        let listed = listed().await;
-        if listed.matches("base of").count() == 2 { Ok(()) } else { Err(listed) }
-    })
-    .await;
+    wait_for_second_base(&dir, "there is a base with a MAC, though the other is no day old").await;
     wait_archived(&cluster).await;
     eventually("a trial takes what has a MAC, and tells of the rest", PATIENCE, async || {
-        let listed = listed().await;
+        let listed = list(&dir).await;
         if listed.contains("it is to be had") && listed.contains("has no MAC") { Ok(()) } else { Err(listed) }
     })
     .await;
