@@ -1,6 +1,6 @@
 //! One client for every protocol.
 //!
-//! Owns a connection, and what is told of an answer whichever protocol it came by. Never asks twice, and never knows what it asks for.
+//! Owns a connection, and reads answers of all protocols into one form. Never repeats a request, and never interprets one.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -114,7 +114,7 @@ impl Asker {
         }
     }
 
-    /// Sends a request so many times at once. Gives the answers that came, and fails if none did.
+    /// Sends a request several times at once. Returns the answers, or an error if none came.
     pub async fn ask_at_once(&mut self, request: &Request, times: usize) -> io::Result<Vec<Told>> {
         match &mut self.0 {
             Wire::Plain(connection) if times == 1 => Ok(vec![Told::from(connection.exchange(request).await?)]),

@@ -155,7 +155,7 @@ impl Drop for Running {
     }
 }
 
-/// Threads of an attack, so much nicer than those of nodes.
+/// Starts the threads of an attack, with a niceness above that of the nodes.
 pub(super) fn threads(niceness: u8) -> Runtime {
     let mut threads = Builder::new_multi_thread();
     threads.worker_threads(THREADS).thread_name("hostile").on_thread_start(move || be_nice(niceness));

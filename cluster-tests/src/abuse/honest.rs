@@ -29,7 +29,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(40);
 pub struct Seen {
     /// Writes that were acknowledged.
     pub writes: AtomicU64,
-    /// Writes of which no node said in time that they were done, and reads that none answered.
+    /// Writes without a confirmation in time, and reads without an answer.
     pub missed: AtomicU64,
     /// Reads that were answered.
     pub reads: AtomicU64,
@@ -96,8 +96,7 @@ pub struct Honest {
 }
 
 impl Honest {
-    /// Begins at an address with so many sessions and so many writers over HTTP/1.1 with a modest pace, which show this token where nodes
-    /// ask who is there.
+    /// Starts sessions and writers at an address, over HTTP/1.1 and at a modest pace. They send this token to nodes with authentication.
     pub fn start(from: Ipv4Addr, nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
         let ways = &[Way::Http1];
         Load { from, nodes, token, ways, sessions, writers, readers: 0, every: WRITE_EVERY }.start()

@@ -28,7 +28,7 @@ impl Way {
         matches!(self, Self::Http2 | Self::Grpc)
     }
 
-    /// The request as one of whoever has this token.
+    /// Adds this token to a request.
     pub fn by(self, request: Request, token: Option<&str>) -> Request {
         match (self, token) {
             (_, None) => request,

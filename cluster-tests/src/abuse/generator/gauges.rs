@@ -28,7 +28,7 @@ const LOOK_WITHIN: Duration = Duration::from_secs(2);
 pub struct Gauges(BTreeMap<String, f64>);
 
 impl Gauges {
-    /// Asks all nodes as whoever has this token.
+    /// Reads the metrics of all nodes with this token.
     pub async fn of(nodes: &[SocketAddr], token: &str) -> Result<Self, String> {
         let mut all = Self::default();
         for node in nodes {

@@ -1,6 +1,6 @@
 //! The work of one hostile connection.
 //!
-//! Owns each shape over HTTP/1.1 and over HTTP/2. Ends when it is cut or done; whoever began it begins it anew.
+//! Owns each shape over HTTP/1.1 and over HTTP/2. Ends when it is cut or done; its caller starts it again.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -39,7 +39,7 @@ pub struct Operation {
     pub lasts: bool,
     /// The flag of an operation whose client may send more once it was answered.
     pub goes_on: bool,
-    /// The flag of an operation by which a tenant holds something for as long as it likes: a wait, a watch, a long answer.
+    /// A tenant can hold a resource with it for any time: a wait, a watch, a long answer.
     pub holds: bool,
 }
 
@@ -104,7 +104,7 @@ fn of_table(name: &str, waiter: &str) -> Option<Request> {
     })
 }
 
-/// A request of which nothing is known but what the document says.
+/// Makes a request from the schema of the document alone.
 fn of_schema(method: &str, path: &str, described: &Value) -> Request {
     let all = ["GET", "PUT", "POST", "PATCH", "DELETE"];
     let method = all.into_iter().find(|known| known.eq_ignore_ascii_case(method));

@@ -1,7 +1,7 @@
 //! One wave after the other, among honest clients.
 //!
-//! Owns the order: a wave, what honest clients saw of it, and whether everything that it took was given back. Never says how much is too
-//! much: whoever runs it is told what was measured.
+//! Owns the order: a wave, what honest clients saw of it, and whether everything that it took was given back. Never judges an
+//! amount: its caller gets what was measured.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ const QUIET: Duration = Duration::from_secs(2);
 /// The time from one look at a wave to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Carries out waves on a cluster that honest clients ask, too, adds what they met, and tells of each once it is over. Gives what must not
-/// be, in words: faults that nodes told of, and what was not given back. Ends with the first wave that leaves something behind: what the next
+/// Carries out waves on a cluster among honest clients, adds to the coverage, and reports each wave once it is over. Returns failures in
+/// words: faults that nodes answered, and resources that were not given back. Ends with the first wave that leaves something behind: what the next
 /// ones take could not be told from it.
 pub async fn run(
     field: &Field,
