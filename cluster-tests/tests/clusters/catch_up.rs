@@ -8,10 +8,8 @@ use cluster_tests::{Cluster, Settings, eventually, sooner_than};
 
 use crate::forms::Forms;
 
-/// How long a single write may take while a node catches up, on a machine that has nothing else to do.
+/// How long a single write may take while a node catches up. A write through that node waits for its share of the processors.
 const STALL_MAX: Duration = Duration::from_secs(1);
-/// How many times as long as the longest write before, where other tests keep the machine busy.
-const STALL_TIMES: u32 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_missed_a_little_catches_up_from_the_log() {
@@ -31,7 +29,7 @@ async fn a_node_that_missed_a_little_catches_up_from_the_log() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_go_on() {
-    let settings = Settings::default().flag("--snapshot-every-entries", 100).flag("--keep-log-entries", 20);
+    let settings = Settings::default().alone().flag("--snapshot-every-entries", 100).flag("--keep-log-entries", 20);
     let mut cluster = Cluster::start_with(settings).await;
     let away = cluster.follower().await;
     let had = cluster.status(away).await.unwrap().last_log_index;
@@ -62,8 +60,10 @@ async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_g
     let status = cluster.status(away).await.unwrap();
     assert!(status.purged_index > had, "its log must begin after {had}, where the snapshot ended: {status:?}");
     println!("the longest write while node {away} came back took {longest:?}, and {before:?} before");
-    let bound = STALL_MAX.max(before * STALL_TIMES);
-    assert!(longest < bound, "a write stalled for {longest:?} while node {away} came back, and for {before:?} before");
+    assert!(
+        longest < STALL_MAX,
+        "a write stalled for {longest:?} while node {away} came back, and for {before:?} before"
+    );
     assert_durable(&cluster, away, &history).await;
     // What it got with the snapshot is also what was decided before: as the leader it has nothing else to go by.
     cluster.hand_leadership_to(away).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cluster_tests::fill::fill;
 use cluster_tests::load::Load;
-use cluster_tests::{Answer, Cluster, Request, eventually};
+use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
     ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, EntryView, ErrorCode, IndexState, Problem,
     RequestAnswer, RequestState, SequenceAnswer, SequenceNext, WhereAnswer,
@@ -213,7 +213,7 @@ async fn wait_until_built(cluster: &Cluster, name: &str, within: Duration) -> Co
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_over_20000_documents_is_built_while_writes_go_on() {
     const DOCUMENTS: u64 = 20_000;
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let document = |n: u64| json!({"group": n % 100, "n": n, "email": if n == 19_000 { 18_000 } else { n }});
     fill(&cluster.client_without(None), DOCUMENTS, |n| format!("many/{n:05}"), document).await;
     let load = Load::start(&cluster, 4, "beside");

@@ -38,7 +38,7 @@ async fn a_killed_leader_is_replaced_within_a_second() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_process_ends_is_replaced_once_its_lease_is_over() {
     let silence = Duration::from_millis(6_000);
-    let settings = Settings::default().flag("--election-min-ms", 6_000).flag("--election-max-ms", 7_000);
+    let settings = Settings::default().alone().flag("--election-min-ms", 6_000).flag("--election-max-ms", 7_000);
     let mut cluster = Cluster::start_with(settings).await;
     let (leader, survivor) = leader_and_survivor(&mut cluster, 0).await;
     let writer = Writer::open(survivor, 0).await;

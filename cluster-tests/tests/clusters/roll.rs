@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::Cluster;
 use cluster_tests::stats::DEBUG_BUILD;
+use cluster_tests::{Cluster, Settings};
 use quorate_client::{Client, Value};
 
 const WRITERS: usize = 8;
@@ -29,7 +29,7 @@ async fn write(client: Client, number: usize, stop: Arc<AtomicBool>) -> Vec<Dura
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_under_load_fails_no_write() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> =
         (0..WRITERS).map(|number| tokio::spawn(write(cluster.client_without(None), number, stop.clone()))).collect();

@@ -17,7 +17,7 @@ use crate::integrity::patient;
 const MORE_THAN_FREE: u64 = 1 << 50;
 
 /// A refusal is an answer. It must come long before the deadline of the request.
-const PROMPT: Duration = Duration::from_secs(2);
+const PROMPT: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_leader_refuses_what_followers_forward_by_its_name_and_still_deletes() {

@@ -303,6 +303,7 @@ async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_whose_task_was_cancelled_is_told_and_does_not_complete_it() {
+    const LEASE: Duration = Duration::from_secs(3);
     let mut cluster = Cluster::start().await;
     let queue = cluster.client_without(None).tasks("lost");
     queue.schedule(Content::json(&json!({})).expect("JSON")).id("t").await.expect("scheduled");
@@ -318,13 +319,13 @@ async fn a_worker_whose_task_was_cancelled_is_told_and_does_not_complete_it() {
     };
     let mut was_told = was_told;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let worker = queue.worker().lease(Duration::from_secs(1));
+    let worker = queue.worker().lease(LEASE);
     let working = tokio::spawn(worker.run_until(async move { drop(stopped.await) }, handler));
     assert_eq!(was_told.recv().await, Some("begun"));
     queue.cancel("t", RequestId::random()).await.expect("cancelled");
     let cancelled = Instant::now();
     assert_eq!(was_told.recv().await, Some("lost"));
-    assert!(cancelled.elapsed() < Duration::from_secs(1), "told after {:?}", cancelled.elapsed());
+    assert!(cancelled.elapsed() < LEASE, "told after {:?}", cancelled.elapsed());
     stop.send(()).expect("the worker listens");
     let report = working.await.expect("the worker ends").expect("without an error");
     assert_eq!((report.completed, report.lost), (0, 1), "{report:?}");
