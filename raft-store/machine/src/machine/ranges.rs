@@ -3,6 +3,7 @@
 //! Owns the walk over the live entries of a range, in order of key. Removing one is `write`'s.
 
 use super::current::decode_current;
+use super::stop::split;
 use super::txn::Stepped;
 use super::view::{Fault, View};
 use super::{Applier, Caller, stored_key};
@@ -92,7 +93,7 @@ impl<V: View> Applier<'_, V> {
         }
         let mut removed = Removed { count: 0, entries: Vec::new() };
         for key in keys {
-            match self.write(WriteOp::removal(key.clone(), step.return_previous), caller.clone())? {
+            match split(self.write(WriteOp::removal(key.clone(), step.return_previous), caller.clone()))? {
                 Ok(written) => {
                     removed.count += 1;
                     removed.entries.extend(written.previous.map(|previous| (key, previous)));

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::collections::understood;
 use super::current::decode_current;
+use super::stop::{Tried, split};
 use super::view::{Fault, View};
 use super::write::{check_condition, check_expect, document};
 use super::{Applier, Caller, Vars};
@@ -108,7 +109,7 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<Stepped<TxnReply>, Fault> {
         let mut failed = None;
         for (at, check) in txn.checks.iter().enumerate() {
-            let judged = self.check(check)?;
+            let judged = split(self.check(check))?;
             // Whether it holds is not known, so neither branch can be taken.
             if let Err(why @ Rejection::TooDear(_)) = judged {
                 let (pointer, key) = (format!("{place}/if/{at}"), Some(check.key.clone()));
@@ -219,7 +220,7 @@ impl<V: View> Applier<'_, V> {
                 self.take_bytes(shown.as_ref().map_or(0, Shown::value_bytes));
                 Ok(Ok(StepReply::Got(shown)))
             }
-            Step::Write(op) => match self.write(op.clone(), caller.clone())? {
+            Step::Write(op) => match split(self.write(op.clone(), caller.clone()))? {
                 Ok(written) => {
                     self.take_bytes(Written::value_bytes(&written));
                     Ok(Ok(StepReply::Written(written)))
@@ -247,7 +248,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether a check holds.
-    fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
+    fn check(&mut self, check: &Check) -> Tried<()> {
         let Vars { clock, wall, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
         let condition = understood(collection.as_deref(), &check.condition, wall);
@@ -264,7 +265,7 @@ impl<V: View> Applier<'_, V> {
         })?;
         self.take_steps(&steps);
         self.take_bytes(bytes + judged.as_ref().err().map_or(0, Rejection::value_bytes));
-        Ok(judged)
+        Ok(judged?)
     }
 
     /// Shows the entry of a key as it is now; an expired one is none.
