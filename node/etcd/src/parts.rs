@@ -5,7 +5,7 @@
 
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeResponse};
-use quorate_store::state::ListQuery;
+use quorate_machine::query::ListQuery;
 use quorate_store::types::{Key, KeyRange, ListOrder, ListShown, ListStep, Revision, RevisionFilter};
 
 use crate::app::Consistency;
@@ -13,10 +13,9 @@ use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::scan::scan;
 use crate::header::header;
-use crate::limits;
-use crate::past;
 use crate::range::{self, key_value};
 use crate::status::Status;
+use crate::{limits, past};
 
 /// A range that is being read.
 pub struct Parts {

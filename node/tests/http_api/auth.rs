@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Applied, ErrorCode, NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeResourceKind, Retry};
+use quorate_machine::query::SessionHeld;
 use quorate_node::app::AppError;
 use quorate_node::client_port::ServeSettings;
 use quorate_node::gateway::api::ApiSettings;
@@ -15,7 +16,6 @@ use quorate_node::gateway::auth::secret::TokenText;
 use quorate_node::http::all_routes;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::keyspace::session::SessionRow;
-use quorate_store::state::SessionHeld;
 use quorate_store::types::{ContentKind, Outcome, RoleName, RoleRow, SessionId, TokenRow, UserName, UserRow, Value};
 use tempfile::TempDir;
 use tokio::net::TcpSocket;

@@ -6,9 +6,9 @@ use quorate_api::{
     AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
     LockState, RequestAnswer, RequestState, Retry, WriteAnswer,
 };
+use quorate_machine::query::{BarrierRead, Party};
 use quorate_node::app::AppError;
 use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
-use quorate_store::state::{BarrierRead, Party};
 use quorate_store::types::{
     Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, Question, SessionId,
     Value,

@@ -7,31 +7,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_store::background;
+use candidacy::Candidacy;
+use integrity::Integrity;
+use last_room::Passage;
+use members::admission::JoinPolicy;
+use quorate_machine::query::Observed;
 use quorate_store::level::Level;
 use quorate_store::limits::COMMAND_BYTES_MAX;
-use quorate_store::raft::NodeId;
-pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
+use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
-use quorate_store::state::{Observed, StateFault, StateReader};
+use quorate_store::state::{StateFault, StateReader};
 use quorate_store::types::{Command, Reply, Revision, SessionId, WallMillis};
-use quorate_store::{command_codec, raft::TypeConfig};
-
+use quorate_store::{background, command_codec};
+use quota::Quota;
+use renewals::{Renewals, Renewed, Renewer};
+use room::Room;
 use tokio::sync::watch;
+use wall::WallClocks;
 
 use crate::peer::gate::Halt;
 use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
-use candidacy::Candidacy;
-use integrity::Integrity;
-use last_room::Passage;
-use members::admission::JoinPolicy;
-use quota::Quota;
-use renewals::{Renewals, Renewed, Renewer};
-use room::Room;
-use wall::WallClocks;
+
+pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 
 pub mod archive;
 mod awake;

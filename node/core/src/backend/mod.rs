@@ -13,25 +13,27 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
+use quorate_machine::query::{
+    AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, FindQuery, FindRead, KeyRead,
+    ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition, TasksPage, TasksQuery,
+};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
-use quorate_store::state::{
-    AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, Feed, FindQuery, FindRead, KeyRead,
-    ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
+use quorate_store::state::{Feed, StateFault};
+use quorate_store::types::{
+    CollectionRow, Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis,
 };
-use quorate_store::types::CollectionRow;
-use quorate_store::types::{Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis};
-
-pub use access::Access;
-pub use coordination::{Coordination, IsDone, Seen};
-pub use quotas::Quotas;
 
 use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;
 use crate::app::{App, AppError, Consistency, LeaderHint};
 use crate::peer::members::{MemberReply, MemberRequest, MembersSeen};
+
+pub use access::Access;
+pub use coordination::{Coordination, IsDone, Seen};
+pub use quotas::Quotas;
 
 /// The digest of all replicated state, and where it was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

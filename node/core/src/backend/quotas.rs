@@ -2,7 +2,7 @@
 //!
 //! Owns the trait and its implementation by the real [`App`]. Never says whether something is beyond one.
 
-use quorate_store::state::{Page, QuotaRead};
+use quorate_machine::query::{Page, QuotaRead};
 use quorate_store::types::QuotaSubject;
 
 use super::Seen;

@@ -9,17 +9,16 @@ use quorate_api::{
     SESSIONS_RENEWED_MAX, SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList,
     SessionRenewed, SessionRequest, SessionView,
 };
+use quorate_machine::query::{Observed, SessionHeld};
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::limits::{
     SESSION_LABEL_BYTES_MAX, SESSION_LABELS_MAX, SESSION_OWNER_BYTES_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN,
 };
-use quorate_store::state::{Observed, SessionHeld};
 use quorate_store::types::{
     Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionId, SessionOp, SessionReply,
 };
 use utoipa_axum::routes;
 
-use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, Page};
@@ -34,9 +33,9 @@ use crate::input::extract::{Faults, Query};
 use crate::input::headers::decimal;
 use crate::input::json;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
-use crate::limits;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
+use crate::{command, limits};
 
 /// The routes of sessions.
 pub fn routes() -> Routes {

@@ -3,17 +3,19 @@
 mod access;
 mod coordination;
 
-pub use coordination::Coordinated;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
+use quorate_machine::query::{
+    AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
+    FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
+    PastRead, QueueView, QueuesPage, ReadPosition, TasksPage, TasksQuery,
+};
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, Consistency, LeaderHint, wall_now};
 use quorate_node::backend::{Backend, DigestAt};
@@ -26,17 +28,14 @@ use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
-use quorate_store::state::{
-    AuditFound, AuditPage, AuditQuery, ChangeSet, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
-    Feed, FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery,
-    ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
-};
-use quorate_store::types::CollectionRow;
+use quorate_store::state::{ChangeSet, Feed, StateFault};
 use quorate_store::types::{
-    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
-    Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,
+    Action, BulkItem, Change, CollectionRow, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome,
+    QueueName, Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,
 };
 use tokio::sync::Notify;
+
+pub use coordination::Coordinated;
 
 /// The wall clock of every position.
 pub const WALL: u64 = 1_700_000_000_000;
