@@ -113,3 +113,85 @@ impl<D: DBAccess> Cursor for Rows<'_, D> {
         self.0.value()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rocksdb::DB;
+
+    use super::*;
+    use crate::machine::MemoryView;
+    use crate::raft::wire::MembershipRecord;
+
+    /// Where a cursor is sent.
+    #[derive(Debug, Clone)]
+    enum Move {
+        First,
+        Last,
+        From(Vec<u8>),
+        UpTo(Vec<u8>),
+        Next,
+        Previous,
+    }
+
+    fn row_key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0..3_u8, 0..4)
+    }
+
+    fn moves() -> impl Strategy<Value = Move> {
+        prop_oneof![
+            Just(Move::First),
+            Just(Move::Last),
+            row_key().prop_map(Move::From),
+            row_key().prop_map(Move::UpTo),
+            3 => Just(Move::Next),
+            3 => Just(Move::Previous),
+        ]
+    }
+
+    fn go(cursor: &mut impl Cursor, to: &Move) -> Option<(Vec<u8>, Vec<u8>)> {
+        match to {
+            Move::First => cursor.seek_to_first(),
+            Move::Last => cursor.seek_to_last(),
+            Move::From(row_key) => cursor.seek(row_key),
+            Move::UpTo(row_key) => cursor.seek_for_prev(row_key),
+            Move::Next => cursor.next(),
+            Move::Previous => cursor.prev(),
+        }
+        cursor.status().expect("it can be read");
+        let item = cursor.item().map(|(row_key, row)| (row_key.to_vec(), row.to_vec()));
+        assert_eq!(cursor.valid(), item.is_some());
+        assert_eq!(cursor.key().zip(cursor.value()).map(|(row_key, row)| (row_key.to_vec(), row.to_vec())), item);
+        item
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_cursor_of_rocksdb_goes_where_one_in_memory_goes(
+            rows in prop::collection::btree_map(row_key(), row_key(), 0..30),
+            walks in prop::collection::vec((row_key(), row_key(), prop::collection::vec(moves(), 1..20)), 1..10),
+        ) {
+            let dir = tempfile::tempdir().expect("a directory");
+            let rocks = DB::open_default(dir.path()).expect("a database");
+            for (row_key, row) in &rows {
+                rocks.put(row_key, row).expect("written");
+            }
+            let membership = MembershipRecord { configs: Vec::new(), nodes: std::collections::BTreeMap::new() };
+            let (view, frozen) = (MemoryView(rows), rocks.snapshot());
+            let frozen = Frozen { rocks: frozen, log_id: None, membership: StoredMembershipRecord { log_id: None, membership } };
+            for (start, end, walk) in &walks {
+                let (start, end) = (start.min(end), start.max(end));
+                prop_assert_eq!(
+                    frozen.get_pinned(start).expect("it can be read").map(|row| row.to_vec()),
+                    view.get_pinned(start).expect("it can be read").map(<[u8]>::to_vec)
+                );
+                let (mut one, mut other) = (frozen.rows(start, end), view.rows(start, end));
+                for to in walk {
+                    prop_assert_eq!(go(&mut one, to), go(&mut other, to), "{:?} within {:?}..{:?}", to, start, end);
+                }
+            }
+        }
+    }
+}
