@@ -5,9 +5,8 @@
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::RangeResponse;
-use quorate_machine::query::{KeyRead, ListQuery, ListRead, PastRead};
+use quorate_machine::query::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
 use quorate_store::limits::LOOK_BYTES;
-use quorate_store::state::StateFault;
 use quorate_store::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
 
 use crate::backend::Node;

@@ -6,8 +6,7 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
-use quorate_machine::query::Observed;
-use quorate_store::state::StateFault;
+use quorate_machine::query::{Observed, StateFault};
 use quorate_store::types::Revision;
 
 use crate::backend::Node;

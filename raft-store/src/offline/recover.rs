@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quorate_machine::query::StateFault;
+
 use super::OfflineError;
 use super::base::Base;
 use super::build::{Beginning, build};
@@ -20,7 +22,7 @@ use crate::quarantine;
 use crate::query::Cursor as _;
 use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
-use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, link_files};
+use crate::state::{Committer, Db, Home, Moment, Row, StateOptions, StateReader, link_files};
 use crate::types::{Revision, WallMillis};
 
 /// Log entries read at a time, in bytes.

@@ -26,11 +26,11 @@ use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
 use super::recent::{RecentEntries, is_entry};
-use super::types::StateFault;
 use crate::background;
 use crate::codec;
 use crate::machine::{Applied, Fault, Most, Vars, View, Write};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
+use crate::query::StateFault;
 use crate::query::{Cursor as _, take_page};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 

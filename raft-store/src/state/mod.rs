@@ -43,7 +43,7 @@ pub use apply::wall_after;
 pub use feed::{ChangeSet, Feed, Pulled, Watch};
 pub use reader::StateReader;
 pub use ring::{FORMS, RecentChange};
-pub use types::{AppliedState, CHECK_GROUPS, StateFault, StateOpenError, StateOptions, StateStats};
+pub use types::{AppliedState, CHECK_GROUPS, StateOpenError, StateOptions, StateStats};
 
 pub(crate) use apply::Committer;
 pub(crate) use checkpoint::build as build_snapshot;

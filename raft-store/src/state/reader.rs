@@ -11,33 +11,15 @@ use std::time::{Duration, Instant};
 
 use super::feed::Feed;
 use super::shared::{Shared, position_of};
-use super::types::{AppliedState, StateFault, StateStats};
-use crate::access::Rights;
+use super::types::{AppliedState, StateStats};
 use crate::codec;
-use crate::keyspace::bucket_use::BucketUse;
-use crate::keyspace::fault::FaultCounts;
-use crate::keyspace::lock_queue::{HolderRow, LockHead};
-use crate::keyspace::request::KeptReply;
-use crate::keyspace::session::SessionRow;
-use crate::keyspace::task::TaskRow;
 use crate::keyspace::{entry, family, family_range, history};
 use crate::machine::Sizes;
-use crate::query::{
-    self, AuditPage, AuditQuery, BarrierRead, ChangesQuery, ChangesRead, CollectionsPage, CoordinationCounts,
-    Cursor as _, FaultsRead, FindQuery, FindRead, KeyRead, LeaderChange, ListQuery, ListRead, LockRead, Observed, Page,
-    Party, PastRead, QueueView, QueuesPage, QuotaRead, ReadPosition, SessionHeld, TaskCounts, TasksPage, TasksQuery,
-    Unplanned, WatchRange,
-};
-use crate::rules::{CollectionName, SequenceName};
-use crate::types::{
-    ClusterMillis, CollectionRow, Command, Entry, InvitationRow, Key, LatchRow, LockName, LockSpace, Name, NodeDisk,
-    QueueName, QuotaSubject, Reply, RequestId, Revision, RoleName, RoleRow, SessionId, TaskId, TokenId, TokenRow,
-    UserName, UserRow, Waker, WallMillis,
-};
+use crate::query::{self, Cursor as _, KeyRead, ListQuery, Queries, ReadPosition, StateFault, WatchRange};
+use crate::types::{ClusterMillis, Command, Entry, Key, QueueName, Reply, Revision, Waker, WallMillis};
 
-/// Makes each query of a [`Moment`](query::Moment) one of the present moment.
 macro_rules! of_now {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
         /// Queries of the state as of now.
         impl StateReader {
             $(
@@ -47,71 +29,34 @@ macro_rules! of_now {
                 }
             )*
         }
+
+        impl Queries for StateReader {
+            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+                Self::get(self, key)
+            }
+
+            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+                Self::count(self, query)
+            }
+
+            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+                Self::version(self, key, revision)
+            }
+
+            fn access_revision(&self) -> Revision {
+                Self::access_revision(self)
+            }
+
+            $(
+                fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    Self::$name(self, $($argument),*)
+                }
+            )*
+        }
     };
 }
 
-of_now! {
-    get_at(key: &Key, revision: Revision) -> PastRead;
-    list(query: &ListQuery) -> ListRead;
-    find(query: &FindQuery) -> FindRead;
-    changes(query: &ChangesQuery) -> ChangesRead;
-    audit(query: &AuditQuery) -> AuditPage;
-    request(owner: &str, id: &RequestId) -> (ReadPosition, Option<KeptReply>);
-    request_owners(id: &RequestId, limit: usize) -> Vec<String>;
-    dry_run(command: &Command, wall: WallMillis) -> Reply;
-    rehearse(wall: WallMillis, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> ();
-
-    collection_over(prefix: &[u8]) -> Option<CollectionRow>;
-    collection(name: &CollectionName) -> (ReadPosition, Option<CollectionRow>);
-    collections(after: Option<&CollectionName>, limit: usize, bytes_max: usize) -> CollectionsPage;
-    last_number(name: &SequenceName) -> (ReadPosition, u64);
-
-    session(id: SessionId, shown_max: usize) -> Observed<Option<SessionHeld>>;
-    session_owners(ids: &[SessionId]) -> Observed<Vec<Option<String>>>;
-    sessions(after: Option<SessionId>, limit: usize) -> Observed<Page<(SessionId, SessionRow)>>;
-    party(lock: &LockName, session: SessionId) -> Observed<Party>;
-    places_before(lock: &LockName, place: Revision, max: usize) -> usize;
-    lock(lock: &LockName, shown_max: usize) -> Observed<LockRead>;
-    locks(space: LockSpace, after: Option<&Name>, limit: usize) -> Observed<Page<(Name, LockHead)>>;
-    holder(lock: &LockName, token: Revision) -> Observed<Option<HolderRow>>;
-    elected(election: &Name) -> Observed<Option<LeaderChange>>;
-    elected_after(election: &Name, after: Revision, limit: usize) -> Observed<Page<LeaderChange>>;
-    barrier(name: &Name, session: Option<SessionId>) -> Observed<BarrierRead>;
-    latch(name: &Name) -> Observed<Option<LatchRow>>;
-    coordination_counts(locks_max: usize) -> CoordinationCounts;
-
-    task(queue: &QueueName, id: &TaskId) -> (ReadPosition, Option<TaskRow>);
-    tasks(query: &TasksQuery) -> TasksPage;
-    queue(name: &QueueName) -> (ReadPosition, QueueView);
-    queues(after: Option<&QueueName>, limit: usize) -> QueuesPage;
-    task_counts(queues_max: usize) -> TaskCounts;
-    unplanned_tasks(limit: usize) -> Vec<Unplanned>;
-
-    user(name: &UserName) -> Observed<Option<UserRow>>;
-    role(name: &RoleName) -> Observed<Option<RoleRow>>;
-    token(id: TokenId) -> Observed<Option<TokenRow>>;
-    rights_of(name: &UserName) -> Option<Rights>;
-    users(after: Option<&UserName>, limit: usize) -> Observed<Page<(UserName, UserRow)>>;
-    roles(after: Option<&RoleName>, limit: usize) -> Observed<Page<(RoleName, RoleRow)>>;
-    tokens(after: Option<TokenId>, limit: usize) -> Observed<Page<(TokenId, TokenRow)>>;
-    invitations() -> Observed<Vec<(TokenId, InvitationRow)>>;
-    admission(node: NodeDisk) -> Option<InvitationRow>;
-    was_removed(node: NodeDisk) -> bool;
-    was_id_removed(node_id: u64) -> bool;
-
-    quota(subject: &QuotaSubject) -> Observed<Option<QuotaRead>>;
-    principal_quotas(after: Option<&str>, limit: usize) -> Observed<Page<(QuotaSubject, QuotaRead)>>;
-    prefix_quotas(after: Option<&[u8]>, limit: usize) -> Observed<Page<(QuotaSubject, QuotaRead)>>;
-    kept_for_a_while() -> BucketUse;
-    largest_keeper() -> Option<(String, u64)>;
-    most_refused() -> Option<String>;
-    has_counting_work() -> bool;
-
-    compactable_to(keep_ms: u64, keep_revisions: u64) -> Option<Revision>;
-    fault_counts() -> FaultCounts;
-    open_faults() -> (usize, u64);
-    faults() -> FaultsRead;
-}
+quorate_machine::each_query!(of_now);
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.
@@ -168,6 +113,20 @@ impl StateReader {
             }
             Ok(work.is_some)
         })
+    }
+
+    /// See [`Moment::dry_run`](query::Moment::dry_run).
+    pub fn dry_run(&self, command: &Command, wall: WallMillis) -> Result<Reply, StateFault> {
+        self.shared.query(|moment| moment.dry_run(command, wall))
+    }
+
+    /// See [`Moment::rehearse`](query::Moment::rehearse).
+    pub fn rehearse(
+        &self,
+        wall: WallMillis,
+        next: &mut dyn FnMut(Option<Reply>) -> Option<Command>,
+    ) -> Result<(), StateFault> {
+        self.shared.query(|moment| moment.rehearse(wall, next))
     }
 
     /// The applied position with membership and digest.

@@ -2,9 +2,8 @@
 //!
 //! Owns the trait and its implementation by the real [`App`]. Never says whether somebody may do something.
 
-use quorate_machine::query::Page;
+use quorate_machine::query::{Page, StateFault};
 use quorate_store::access::Rights;
-use quorate_store::state::StateFault;
 use quorate_store::types::{InvitationRow, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName, UserRow};
 
 use super::Seen;

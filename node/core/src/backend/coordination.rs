@@ -5,10 +5,9 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use quorate_machine::query::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld};
+use quorate_machine::query::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
-use quorate_store::state::StateFault;
 use quorate_store::types::{Key, LatchRow, LockName, LockSpace, Name, Revision, SessionId};
 
 use crate::app::renewals::{Renewed, Renewer};

@@ -15,13 +15,13 @@ use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
 use quorate_machine::query::{
     AuditPage, AuditQuery, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead, FindQuery, FindRead, KeyRead,
-    ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition, TasksPage, TasksQuery,
+    ListQuery, ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::TaskRow;
 use quorate_store::rules::{CollectionName, SequenceName};
-use quorate_store::state::{Feed, StateFault};
+use quorate_store::state::Feed;
 use quorate_store::types::{
     CollectionRow, Command, Entry, Key, QueueName, Reply, RequestId, Revision, TaskId, WallMillis,
 };

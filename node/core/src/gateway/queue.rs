@@ -7,8 +7,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
-use quorate_machine::query::{Party, ReadPosition};
-use quorate_store::state::StateFault;
+use quorate_machine::query::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
     Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Question, Rejection, Reply, RequestId,
     Revision, SessionId,

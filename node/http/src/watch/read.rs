@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quorate_machine::query::{
-    ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, WatchRange,
+    ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, WatchRange,
 };
 use quorate_store::document::{Steps, TooDear};
 use quorate_store::limits::COMMAND_STEPS_MAX;
-use quorate_store::state::{StateFault, Watch};
+use quorate_store::state::Watch;
 use quorate_store::types::{Key, Revision, WallMillis};
 
 use crate::gateway::admission::answer_memory::Share;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse};
+use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse, StateFault};
 use quorate_node::backend::{Access, Quotas, Seen};
 use quorate_store::access::Rights;
-use quorate_store::state::StateFault;
 use quorate_store::types::{
     InvitationRow, PrincipalUse, QuotaBounds, QuotaSubject, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName,
     UserRow,

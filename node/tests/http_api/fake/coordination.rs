@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use quorate_machine::query::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld};
+use quorate_machine::query::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
 use quorate_node::app::renewals::{Renewed, Renewer};
 use quorate_node::app::{AppError, Consistency, LockPlace};
 use quorate_node::backend::{Backend, Coordination, IsDone, Seen};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
-use quorate_store::state::StateFault;
 use quorate_store::types::{
     Action, Command, Key, LatchRow, LockName, LockSpace, Name, Outcome, Revision, SessionId, SessionOp, SessionReply,
 };

@@ -14,7 +14,7 @@ use quorate_api::{Role, StatusAnswer};
 use quorate_machine::query::{
     AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
     FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
-    PastRead, QueueView, QueuesPage, ReadPosition, TasksPage, TasksQuery,
+    PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, Consistency, LeaderHint, wall_now};
@@ -28,7 +28,7 @@ use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
-use quorate_store::state::{ChangeSet, Feed, StateFault};
+use quorate_store::state::{ChangeSet, Feed};
 use quorate_store::types::{
     Action, BulkItem, Change, CollectionRow, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome,
     QueueName, Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,

@@ -4,6 +4,8 @@
 //! waits, and knows no clock: which moment is asked about comes with the question.
 
 mod cursor;
+mod fault;
+mod table;
 mod types;
 
 mod access;
@@ -28,11 +30,13 @@ pub use changes::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChan
 pub use collections::{CollectionsPage, IndexWork};
 pub use coordination::{BarrierRead, CoordinationCounts, LeaderChange, LockRead, Party, PartyShown, SessionHeld};
 pub use cursor::{Cursor, MemoryCursor, Snapshot, take_page};
+pub use fault::StateFault;
 pub use faults::{FaultsRead, KeptFault, Parked};
 pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
 pub use listing::{Bounds, Counts, Known, Uncounted};
 pub use quotas::{QuotaRead, QuotaUse};
 pub use range::WatchRange;
+pub use table::Queries;
 pub use tasks::{QueueView, QueuesPage, TaskCounts, TaskFilter, TasksPage, TasksQuery, Unplanned};
 pub use types::{KeyRead, ListPage, ListQuery, ListRead, Observed, Page, PastRead, ReadPosition};
 
