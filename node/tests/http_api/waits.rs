@@ -393,7 +393,7 @@ async fn lock_entry(server: &Server, wait_ms: u64) -> crate::raw::Response {
 async fn locked_entry() -> Server {
     let server = Server::start().await;
     server.put_json("/v1/kv/k", "1").await;
-    server.backend.lock("k", 7);
+    server.backend.lock_entry("k", 7);
     server
 }
 

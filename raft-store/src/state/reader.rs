@@ -15,7 +15,7 @@ use super::types::{AppliedState, StateStats};
 use crate::codec;
 use crate::keyspace::{entry, family, family_range, history};
 use crate::machine::Sizes;
-use crate::query::{self, Cursor as _, KeyRead, ListQuery, Queries, ReadPosition, StateFault, WatchRange};
+use crate::query::{self, Cursor as _, KeyRead, ListQuery, ReadPosition, StateFault, WatchRange};
 use crate::types::{ClusterMillis, Command, Entry, Key, QueueName, Reply, Revision, Waker, WallMillis};
 
 macro_rules! of_now {
@@ -29,34 +29,11 @@ macro_rules! of_now {
                 }
             )*
         }
-
-        impl Queries for StateReader {
-            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
-                Self::get(self, key)
-            }
-
-            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
-                Self::count(self, query)
-            }
-
-            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
-                Self::version(self, key, revision)
-            }
-
-            fn access_revision(&self) -> Revision {
-                Self::access_revision(self)
-            }
-
-            $(
-                fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
-                    Self::$name(self, $($argument),*)
-                }
-            )*
-        }
     };
 }
 
 quorate_machine::each_query!(of_now);
+quorate_machine::each_query_of_upkeep!(of_now);
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.

@@ -351,7 +351,7 @@ impl App {
     /// Whose each session is; nothing where there is none. No log entry is needed for that. That there is none is said of what the
     /// cluster knows, by a read index that all who ask at the same time share: what a node that is behind knows may be older than what
     /// the caller was told already.
-    pub async fn session_owners(
+    pub async fn owners_of(
         &self,
         sessions: &[SessionId],
         deadline: Instant,

@@ -14,7 +14,7 @@ use quorate_api::{Role, StatusAnswer};
 use quorate_machine::query::{
     AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
     FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
-    PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
+    PastRead, Queries, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, Consistency, LeaderHint, wall_now};
@@ -323,7 +323,7 @@ impl Fake {
     }
 
     /// Locks an entry that is there, with this token.
-    pub fn lock(&self, key: &str, cas: u64) {
+    pub fn lock_entry(&self, key: &str, cas: u64) {
         self.with(|state| {
             let versions = state.versions.get_mut(key.as_bytes()).expect("the entry");
             let (_, entry) = versions.last_mut().expect("a version");
@@ -488,6 +488,280 @@ impl State {
     }
 }
 
+/// Queries.
+impl Fake {
+    pub fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+        Ok(self.with(|state| {
+            state.readers.push(thread::current().id());
+            KeyRead { at: state.at(), entry: state.entry_at(key.as_bytes(), u64::MAX) }
+        }))
+    }
+
+    pub fn get_at(&self, key: &Key, revision: u64) -> Result<PastRead, StateFault> {
+        Ok(self.with(|state| {
+            state.readers.push(thread::current().id());
+            match state.at() {
+                at if revision < at.oldest_revision => PastRead::Compacted(at),
+                at if revision > at.revision => PastRead::Future(at),
+                at => PastRead::Found(KeyRead { at, entry: state.entry_at(key.as_bytes(), revision) }),
+            }
+        }))
+    }
+
+    pub fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
+        self.with(|state| {
+            state.scans += 1;
+            state.readers.push(thread::current().id());
+        });
+        while self.with(|state| state.holds_scans) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        self.with(|state| {
+            let mut at = state.at();
+            let revision = query.revision.unwrap_or(at.revision);
+            if revision < at.oldest_revision {
+                return Ok(ListRead::Compacted(at));
+            }
+            if revision > at.revision {
+                return Ok(ListRead::Future(at));
+            }
+            at.revision = revision;
+            let inside = |key: &[u8]| key >= &query.start[..] && query.end.as_ref().is_none_or(|end| key < &end[..]);
+            let mut found: Vec<_> = state
+                .versions
+                .keys()
+                .filter(|key| inside(key))
+                .filter_map(|key| Some((Key::new(key.clone()).ok()?, state.entry_at(key, revision)?)))
+                .collect();
+            if query.reverse {
+                found.reverse();
+            }
+            let more = found.len() > query.limit;
+            found.truncate(query.limit);
+            Ok(ListRead::Page(ListPage { at, entries: found, more }))
+        })
+    }
+
+    pub fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+        match self.list(&ListQuery { limit: usize::MAX, ..query.clone() })? {
+            ListRead::Page(page) => Ok((page.at, page.entries.len() as u64)),
+            other => panic!("count is asked only within what can be read: {other:?}"),
+        }
+    }
+
+    pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
+        self.with(|state| {
+            let at = state.at();
+            let now = FindPin { revision: at.revision, clock: at.clock, wall: WALL };
+            let pin = match query.moment {
+                FindMoment::Now(_) => now,
+                FindMoment::Revision(revision) => FindPin { revision, ..now },
+                FindMoment::Pinned(pin) => pin,
+            };
+            if pin.revision < at.oldest_revision {
+                return Ok(FindRead::Compacted(at));
+            }
+            if pin.revision > at.revision {
+                return Ok(FindRead::Future(at));
+            }
+            let after = query.after.as_ref();
+            let after_entry = after.and_then(|key| state.entry_at(key.as_bytes(), pin.revision));
+            let mut finder = Finder::new(query, pin, !Finder::takes_all(query), after_entry.as_ref())?;
+            let mut keys: Vec<_> = state.versions.keys().filter(|key| key.starts_with(&query.prefix)).collect();
+            if Finder::is_reverse(query) {
+                keys.reverse();
+            }
+            if let Some(after) = after.filter(|_| !Finder::takes_all(query)) {
+                // A cursor may be anybody's, so its key need not be there.
+                let is_behind = |key: &[u8]| {
+                    if Finder::is_reverse(query) { key < after.as_bytes() } else { key > after.as_bytes() }
+                };
+                keys.retain(|key| is_behind(key));
+            }
+            for key in keys {
+                let entry = state.entry_at(key, pin.revision);
+                let row = entry.as_ref().map(|Entry { meta, value }| EntryRow {
+                    meta: *meta,
+                    key: None,
+                    is_relocked: false,
+                    kind: value.kind,
+                    data: &value.data,
+                });
+                if !finder.look(key, row)? {
+                    break;
+                }
+            }
+            finder.finish(at, None)
+        })
+    }
+
+    pub fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+        self.read_page();
+        self.with(|state| {
+            let at = state.at();
+            if !query.after.is_covered_from(at.oldest_revision) {
+                return Ok(ChangesRead::Compacted(at));
+            }
+            let mut page = ChangesPage { at, changes: Vec::new(), to: FeedPosition::after(at.revision), more: false };
+            for change in &state.log {
+                let value = change.value.expect("only values change here");
+                let position = FeedPosition { revision: change.revision, index: value.index };
+                let wanted = if value.cause.is_removal() { query.removals } else { query.writes };
+                if position <= query.after || !wanted || !query.range.contains(change.key.as_bytes()) {
+                    continue;
+                }
+                if page.changes.len() == 2 {
+                    page.more = true;
+                    break;
+                }
+                let version = |revision| state.entry_at(change.key.as_bytes(), revision);
+                page.to = position;
+                page.changes.push(FullChange {
+                    key: change.key.clone(),
+                    revision: change.revision,
+                    change: value,
+                    entry: version(change.revision),
+                    before: value.previous.and_then(version),
+                });
+            }
+            if !page.more {
+                page.to = FeedPosition::after(at.revision);
+            }
+            Ok(ChangesRead::Page(page))
+        })
+    }
+
+    pub fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
+        Ok(self.with(|state| {
+            let entry = state.entry_at(key.as_bytes(), revision)?;
+            let is_kept = state
+                .entry_at(key.as_bytes(), state.oldest_revision)
+                .is_none_or(|old| old.meta.mod_revision <= revision);
+            Some(entry).filter(|entry| is_kept && entry.meta.mod_revision == revision)
+        }))
+    }
+
+    pub fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        Ok(self.with(|state| {
+            let over = |name: &CollectionName| prefix.starts_with(format!("{}/", name.as_str()).as_bytes());
+            state.collections.iter().find(|(name, _)| over(name)).map(|(_, row)| row.clone())
+        }))
+    }
+
+    pub fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+        Ok(self.with(|state| {
+            let found = state.collections.iter().find(|(known, _)| known == name);
+            (state.at(), found.map(|(_, row)| row.clone()))
+        }))
+    }
+
+    pub fn collections(
+        &self,
+        after: Option<&CollectionName>,
+        limit: usize,
+        _: usize,
+    ) -> Result<CollectionsPage, StateFault> {
+        Ok(self.with(|state| {
+            let behind = state.collections.iter().filter(|(name, _)| after.is_none_or(|after| name > after));
+            let mut collections: Vec<_> = behind.cloned().collect();
+            let more = collections.len() > limit;
+            collections.truncate(limit);
+            CollectionsPage { at: state.at(), collections, more }
+        }))
+    }
+
+    pub fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
+        Ok(self.with(|state| (state.at(), 42)))
+    }
+
+    pub fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        let found = |state: &mut State| state.tasks.iter().find(|(of, (known, _))| of == queue && known == id).cloned();
+        Ok(self.with(|state| (state.at(), found(state).map(|(_, (_, row))| row))))
+    }
+
+    pub fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+        Ok(self.with(|state| {
+            state.task_queries.push(query.clone());
+            let of_queue = state.tasks.iter().filter(|(queue, _)| *queue == query.queue);
+            let all: Vec<_> = of_queue.map(|(_, task)| task.clone()).collect();
+            let after = (all.len() > query.limit).then(|| b"behind the first".to_vec());
+            TasksPage { at: state.at(), tasks: all.into_iter().take(query.limit).collect(), after }
+        }))
+    }
+
+    pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+        let view = |state: &State| {
+            let scheduled = state.tasks.iter().filter(|(queue, _)| queue == name).count() as u64;
+            let row = QueueRow { scheduled, ..QueueRow::default() };
+            QueueView { name: name.clone(), row, first_due: (scheduled > 0).then_some(WALL) }
+        };
+        Ok(self.with(|state| (state.at(), view(state))))
+    }
+
+    pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+        let names: BTreeSet<_> = self.with(|state| state.tasks.iter().map(|(queue, _)| queue.clone()).collect());
+        let names: Vec<_> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
+        let queues =
+            names.iter().take(limit).map(|name| self.queue(name).map(|(_, view)| view)).collect::<Result<_, _>>()?;
+        Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
+    }
+
+    pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
+        Ok(self.with(|state| AuditPage { at: state.at(), lines: state.audit(query), next: None }))
+    }
+
+    pub fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
+        Ok(self.with(|state| {
+            let of_id = |command: &&Command| command.request_id.as_ref() == Some(id);
+            let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
+            let principal = asked.unwrap_or_default();
+            let reply = state.replies.get(&id.0).filter(|_| *principal == *owner).cloned();
+            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply }))
+        }))
+    }
+
+    pub fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
+        let of_id = |command: &&Command| command.request_id.as_ref() == Some(id) && !command.principal.is_empty();
+        Ok(self.with(|state| {
+            state.commands.iter().filter(of_id).map(|command| command.principal.clone()).take(limit).collect()
+        }))
+    }
+
+    pub fn faults(&self) -> Result<FaultsRead, StateFault> {
+        Ok(self.with(|state| state.contained.clone()))
+    }
+}
+
+macro_rules! of_fake {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
+        impl Queries for Fake {
+            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+                Self::get(self, key)
+            }
+
+            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+                Self::count(self, query)
+            }
+
+            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+                Self::version(self, key, revision)
+            }
+
+            fn access_revision(&self) -> Revision {
+                Self::access_revision(self)
+            }
+
+            $(
+                fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    Self::$name(self, $($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+quorate_machine::each_query!(of_fake);
+
 impl Backend for Fake {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
         Box::pin(async move {
@@ -575,228 +849,8 @@ impl Backend for Fake {
         })
     }
 
-    fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
-        Ok(self.with(|state| {
-            state.readers.push(thread::current().id());
-            KeyRead { at: state.at(), entry: state.entry_at(key.as_bytes(), u64::MAX) }
-        }))
-    }
-
-    fn get_at(&self, key: &Key, revision: u64) -> Result<PastRead, StateFault> {
-        Ok(self.with(|state| {
-            state.readers.push(thread::current().id());
-            match state.at() {
-                at if revision < at.oldest_revision => PastRead::Compacted(at),
-                at if revision > at.revision => PastRead::Future(at),
-                at => PastRead::Found(KeyRead { at, entry: state.entry_at(key.as_bytes(), revision) }),
-            }
-        }))
-    }
-
-    fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
-        self.with(|state| {
-            state.scans += 1;
-            state.readers.push(thread::current().id());
-        });
-        while self.with(|state| state.holds_scans) {
-            thread::sleep(Duration::from_millis(2));
-        }
-        self.with(|state| {
-            let mut at = state.at();
-            let revision = query.revision.unwrap_or(at.revision);
-            if revision < at.oldest_revision {
-                return Ok(ListRead::Compacted(at));
-            }
-            if revision > at.revision {
-                return Ok(ListRead::Future(at));
-            }
-            at.revision = revision;
-            let inside = |key: &[u8]| key >= &query.start[..] && query.end.as_ref().is_none_or(|end| key < &end[..]);
-            let mut found: Vec<_> = state
-                .versions
-                .keys()
-                .filter(|key| inside(key))
-                .filter_map(|key| Some((Key::new(key.clone()).ok()?, state.entry_at(key, revision)?)))
-                .collect();
-            if query.reverse {
-                found.reverse();
-            }
-            let more = found.len() > query.limit;
-            found.truncate(query.limit);
-            Ok(ListRead::Page(ListPage { at, entries: found, more }))
-        })
-    }
-
-    fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
-        match self.list(&ListQuery { limit: usize::MAX, ..query.clone() })? {
-            ListRead::Page(page) => Ok((page.at, page.entries.len() as u64)),
-            other => panic!("count is asked only within what can be read: {other:?}"),
-        }
-    }
-
-    fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
-        self.with(|state| {
-            let at = state.at();
-            let now = FindPin { revision: at.revision, clock: at.clock, wall: WALL };
-            let pin = match query.moment {
-                FindMoment::Now(_) => now,
-                FindMoment::Revision(revision) => FindPin { revision, ..now },
-                FindMoment::Pinned(pin) => pin,
-            };
-            if pin.revision < at.oldest_revision {
-                return Ok(FindRead::Compacted(at));
-            }
-            if pin.revision > at.revision {
-                return Ok(FindRead::Future(at));
-            }
-            let after = query.after.as_ref();
-            let after_entry = after.and_then(|key| state.entry_at(key.as_bytes(), pin.revision));
-            let mut finder = Finder::new(query, pin, !Finder::takes_all(query), after_entry.as_ref())?;
-            let mut keys: Vec<_> = state.versions.keys().filter(|key| key.starts_with(&query.prefix)).collect();
-            if Finder::is_reverse(query) {
-                keys.reverse();
-            }
-            if let Some(after) = after.filter(|_| !Finder::takes_all(query)) {
-                // A cursor may be anybody's, so its key need not be there.
-                let is_behind = |key: &[u8]| {
-                    if Finder::is_reverse(query) { key < after.as_bytes() } else { key > after.as_bytes() }
-                };
-                keys.retain(|key| is_behind(key));
-            }
-            for key in keys {
-                let entry = state.entry_at(key, pin.revision);
-                let row = entry.as_ref().map(|Entry { meta, value }| EntryRow {
-                    meta: *meta,
-                    key: None,
-                    is_relocked: false,
-                    kind: value.kind,
-                    data: &value.data,
-                });
-                if !finder.look(key, row)? {
-                    break;
-                }
-            }
-            finder.finish(at, None)
-        })
-    }
-
     fn feed(&self) -> &Arc<Feed> {
         &self.feed
-    }
-
-    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
-        self.read_page();
-        self.with(|state| {
-            let at = state.at();
-            if !query.after.is_covered_from(at.oldest_revision) {
-                return Ok(ChangesRead::Compacted(at));
-            }
-            let mut page = ChangesPage { at, changes: Vec::new(), to: FeedPosition::after(at.revision), more: false };
-            for change in &state.log {
-                let value = change.value.expect("only values change here");
-                let position = FeedPosition { revision: change.revision, index: value.index };
-                let wanted = if value.cause.is_removal() { query.removals } else { query.writes };
-                if position <= query.after || !wanted || !query.range.contains(change.key.as_bytes()) {
-                    continue;
-                }
-                if page.changes.len() == 2 {
-                    page.more = true;
-                    break;
-                }
-                let version = |revision| state.entry_at(change.key.as_bytes(), revision);
-                page.to = position;
-                page.changes.push(FullChange {
-                    key: change.key.clone(),
-                    revision: change.revision,
-                    change: value,
-                    entry: version(change.revision),
-                    before: value.previous.and_then(version),
-                });
-            }
-            if !page.more {
-                page.to = FeedPosition::after(at.revision);
-            }
-            Ok(ChangesRead::Page(page))
-        })
-    }
-
-    fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
-        Ok(self.with(|state| {
-            let entry = state.entry_at(key.as_bytes(), revision)?;
-            let is_kept = state
-                .entry_at(key.as_bytes(), state.oldest_revision)
-                .is_none_or(|old| old.meta.mod_revision <= revision);
-            Some(entry).filter(|entry| is_kept && entry.meta.mod_revision == revision)
-        }))
-    }
-
-    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
-        Ok(self.with(|state| {
-            let over = |name: &CollectionName| prefix.starts_with(format!("{}/", name.as_str()).as_bytes());
-            state.collections.iter().find(|(name, _)| over(name)).map(|(_, row)| row.clone())
-        }))
-    }
-
-    fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
-        Ok(self.with(|state| {
-            let found = state.collections.iter().find(|(known, _)| known == name);
-            (state.at(), found.map(|(_, row)| row.clone()))
-        }))
-    }
-
-    fn collections(
-        &self,
-        after: Option<&CollectionName>,
-        limit: usize,
-        _: usize,
-    ) -> Result<CollectionsPage, StateFault> {
-        Ok(self.with(|state| {
-            let behind = state.collections.iter().filter(|(name, _)| after.is_none_or(|after| name > after));
-            let mut collections: Vec<_> = behind.cloned().collect();
-            let more = collections.len() > limit;
-            collections.truncate(limit);
-            CollectionsPage { at: state.at(), collections, more }
-        }))
-    }
-
-    fn faults(&self) -> Result<FaultsRead, StateFault> {
-        Ok(self.with(|state| state.contained.clone()))
-    }
-
-    fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
-        Ok(self.with(|state| (state.at(), 42)))
-    }
-
-    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
-        let found = |state: &mut State| state.tasks.iter().find(|(of, (known, _))| of == queue && known == id).cloned();
-        Ok(self.with(|state| (state.at(), found(state).map(|(_, (_, row))| row))))
-    }
-
-    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
-        Ok(self.with(|state| {
-            state.task_queries.push(query.clone());
-            let of_queue = state.tasks.iter().filter(|(queue, _)| *queue == query.queue);
-            let all: Vec<_> = of_queue.map(|(_, task)| task.clone()).collect();
-            let after = (all.len() > query.limit).then(|| b"behind the first".to_vec());
-            TasksPage { at: state.at(), tasks: all.into_iter().take(query.limit).collect(), after }
-        }))
-    }
-
-    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
-        let view = |state: &State| {
-            let scheduled = state.tasks.iter().filter(|(queue, _)| queue == name).count() as u64;
-            let row = QueueRow { scheduled, ..QueueRow::default() };
-            QueueView { name: name.clone(), row, first_due: (scheduled > 0).then_some(WALL) }
-        };
-        Ok(self.with(|state| (state.at(), view(state))))
-    }
-
-    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
-        let names: BTreeSet<_> = self.with(|state| state.tasks.iter().map(|(queue, _)| queue.clone()).collect());
-        let names: Vec<_> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
-        let queues =
-            names.iter().take(limit).map(|name| self.queue(name).map(|(_, view)| view)).collect::<Result<_, _>>()?;
-        Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
     }
 
     fn wait_tasks<'a>(
@@ -817,27 +871,6 @@ impl Backend for Fake {
                 }
             }
         })
-    }
-
-    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
-        Ok(self.with(|state| AuditPage { at: state.at(), lines: state.audit(query), next: None }))
-    }
-
-    fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
-        let of_id = |command: &&Command| command.request_id.as_ref() == Some(id) && !command.principal.is_empty();
-        Ok(self.with(|state| {
-            state.commands.iter().filter(of_id).map(|command| command.principal.clone()).take(limit).collect()
-        }))
-    }
-
-    fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
-        Ok(self.with(|state| {
-            let of_id = |command: &&Command| command.request_id.as_ref() == Some(id);
-            let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
-            let principal = asked.unwrap_or_default();
-            let reply = state.replies.get(&id.0).filter(|_| *principal == *owner).cloned();
-            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply }))
-        }))
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {

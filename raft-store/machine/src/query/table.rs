@@ -37,14 +37,11 @@ macro_rules! each_query {
             elected_after(election: &$crate::types::Name, after: $crate::types::Revision, limit: usize) -> $crate::query::Observed<$crate::query::Page<$crate::query::LeaderChange>>;
             barrier(name: &$crate::types::Name, session: Option<$crate::types::SessionId>) -> $crate::query::Observed<$crate::query::BarrierRead>;
             latch(name: &$crate::types::Name) -> $crate::query::Observed<Option<$crate::types::LatchRow>>;
-            coordination_counts(locks_max: usize) -> $crate::query::CoordinationCounts;
 
             task(queue: &$crate::types::QueueName, id: &$crate::types::TaskId) -> ($crate::query::ReadPosition, Option<$crate::keyspace::task::TaskRow>);
             tasks(query: &$crate::query::TasksQuery) -> $crate::query::TasksPage;
             queue(name: &$crate::types::QueueName) -> ($crate::query::ReadPosition, $crate::query::QueueView);
             queues(after: Option<&$crate::types::QueueName>, limit: usize) -> $crate::query::QueuesPage;
-            task_counts(queues_max: usize) -> $crate::query::TaskCounts;
-            unplanned_tasks(limit: usize) -> Vec<$crate::query::Unplanned>;
 
             user(name: &$crate::types::UserName) -> $crate::query::Observed<Option<$crate::types::UserRow>>;
             role(name: &$crate::types::RoleName) -> $crate::query::Observed<Option<$crate::types::RoleRow>>;
@@ -54,22 +51,34 @@ macro_rules! each_query {
             roles(after: Option<&$crate::types::RoleName>, limit: usize) -> $crate::query::Observed<$crate::query::Page<($crate::types::RoleName, $crate::types::RoleRow)>>;
             tokens(after: Option<$crate::types::TokenId>, limit: usize) -> $crate::query::Observed<$crate::query::Page<($crate::types::TokenId, $crate::types::TokenRow)>>;
             invitations() -> $crate::query::Observed<Vec<($crate::types::TokenId, $crate::types::InvitationRow)>>;
-            admission(node: $crate::types::NodeDisk) -> Option<$crate::types::InvitationRow>;
-            was_removed(node: $crate::types::NodeDisk) -> bool;
-            was_id_removed(node_id: u64) -> bool;
 
             quota(subject: &$crate::types::QuotaSubject) -> $crate::query::Observed<Option<$crate::query::QuotaRead>>;
             principal_quotas(after: Option<&str>, limit: usize) -> $crate::query::Observed<$crate::query::Page<($crate::types::QuotaSubject, $crate::query::QuotaRead)>>;
             prefix_quotas(after: Option<&[u8]>, limit: usize) -> $crate::query::Observed<$crate::query::Page<($crate::types::QuotaSubject, $crate::query::QuotaRead)>>;
+
+            faults() -> $crate::query::FaultsRead;
+        }
+    };
+}
+
+/// Hands the queries of a node's own housekeeping to a macro, in the same way.
+#[macro_export]
+macro_rules! each_query_of_upkeep {
+    ($make:ident) => {
+        $make! {
+            coordination_counts(locks_max: usize) -> $crate::query::CoordinationCounts;
+            task_counts(queues_max: usize) -> $crate::query::TaskCounts;
+            unplanned_tasks(limit: usize) -> Vec<$crate::query::Unplanned>;
+            admission(node: $crate::types::NodeDisk) -> Option<$crate::types::InvitationRow>;
+            was_removed(node: $crate::types::NodeDisk) -> bool;
+            was_id_removed(node_id: u64) -> bool;
             kept_for_a_while() -> $crate::keyspace::bucket_use::BucketUse;
             largest_keeper() -> Option<(String, u64)>;
             most_refused() -> Option<String>;
             has_counting_work() -> bool;
-
             compactable_to(keep_ms: u64, keep_revisions: u64) -> Option<$crate::types::Revision>;
             fault_counts() -> $crate::keyspace::fault::FaultCounts;
             open_faults() -> (usize, u64);
-            faults() -> $crate::query::FaultsRead;
         }
     };
 }
