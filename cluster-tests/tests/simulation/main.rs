@@ -13,14 +13,14 @@ use rand::RngExt;
 use serde_json::Value;
 
 /// Clusters in one run of the tests; `scripts/soak` runs thousands.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 75;
 /// The first of them. Always the same, so that a suite that turns red says something of the change that is tested; new ones are
 /// tried by `scripts/soak`, and by the tests where `QUORATE_SEED` is set.
 const FIRST: u64 = 20_261_122;
 /// Seeds that once broke a promise, or a rule that judges them.
 const FOUND: [u64; 6] = [700_000_158, 1_008_506_102, 166_142_794, 166_143_892, 463_460, 463_949];
 /// So many with API clients, and so many without, have to run the same a second time.
-const REPEATED: usize = 3;
+const REPEATED: usize = 2;
 
 fn simulate(arguments: &[&str]) -> (bool, String) {
     come(Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments))
@@ -80,7 +80,7 @@ const STORIES: [&str; 15] = [
     "clocks-in-turn",
     "archive-apart",
 ];
-const PLAYS: u64 = 4;
+const PLAYS: u64 = 2;
 
 #[test]
 fn what_chance_tells_too_seldom_ends_well() {
