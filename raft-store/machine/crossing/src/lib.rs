@@ -23,7 +23,9 @@ pub mod states;
 pub mod store;
 pub mod twins;
 
+use std::cell::Cell;
 use std::panic;
+use std::sync::Once;
 
 use crate::names::Texts;
 use crate::run::{Failure, Met};
@@ -107,11 +109,23 @@ pub fn explore(kind: Kind, seed: u64, mut goes_on: impl FnMut(u64, &Explored) ->
     explored
 }
 
-/// Does work whose panics are told by their caller.
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose panics are told by their caller. The hook is that of the process, and other threads want to hear of theirs.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !IS_QUIET.get() {
+                hook(panic);
+            }
+        }));
+    });
+    IS_QUIET.set(true);
     let done = work();
-    panic::set_hook(hook);
+    IS_QUIET.set(false);
     done
 }
