@@ -96,7 +96,7 @@ async fn a_node_killed_while_it_gets_a_snapshot_still_comes_back() {
 fn writes_missed() -> u64 {
     match std::env::var("QUORATE_TEST_WRITES") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("QUORATE_TEST_WRITES is `{text}`; give a number")),
-        Err(_) => 20_000,
+        Err(_) => 8_000,
     }
 }
 
