@@ -19,7 +19,7 @@ const SIZE: Size = Size {
     largest: 128 * 1_024,
     short: 16 * 1_024,
     drop_every: Duration::from_millis(100),
-    hold: Duration::from_millis(400),
+    hold: Duration::from_millis(300),
     // A wave lasts that long where somebody else has the processors.
     hold_max: Duration::from_secs(30),
     niceness: NICENESS,
