@@ -865,7 +865,7 @@ async fn no_answer_shows_the_time_before_a_write_that_its_node_confirmed() {
         let (keeping, mut kept) =
             etcd.exchange::<LeaseKeepAliveRequest, LeaseKeepAliveResponse>("/etcdserverpb.Lease/LeaseKeepAlive").await;
         let (asking, mut refusals) = etcd.exchange::<WatchRequest, WatchResponse>("/etcdserverpb.Watch/Watch").await;
-        for n in 0..200 {
+        for n in 0..100 {
             let confirmed = at(other.put("k", &n.to_string()).await.header);
             let nothing = WatchCreateRequest { key: bytes("b"), range_end: bytes("a"), ..Default::default() };
             asking.unbounded_send(watch(nothing)).expect("asked");
