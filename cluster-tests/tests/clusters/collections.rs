@@ -210,8 +210,7 @@ async fn wait_until_built(cluster: &Cluster, name: &str, within: Duration) -> Co
     .await
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_over_10000_documents_is_built_while_writes_go_on() {
+pub async fn an_index_over_10000_documents_is_built_while_writes_go_on() {
     const DOCUMENTS: u64 = 10_000;
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let document = |n: u64| json!({"group": n % 100, "n": n, "email": if n == 9_000 { 8_000 } else { n }});

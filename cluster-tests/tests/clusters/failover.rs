@@ -15,8 +15,7 @@ const STOP_MEDIAN_MAX: Duration = Duration::from_millis(150);
 /// What a node says that stands for election before silence makes it.
 const STANDING: &str = "nothing came since: standing for election";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_leader_is_replaced_within_a_second() {
+pub async fn a_killed_leader_is_replaced_within_a_second() {
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
@@ -35,8 +34,7 @@ async fn a_killed_leader_is_replaced_within_a_second() {
 }
 
 /// Its connections end with the process. Silence alone would take the longer of the two times that are set here.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_whose_process_ends_is_replaced_once_its_lease_is_over() {
+pub async fn a_leader_whose_process_ends_is_replaced_once_its_lease_is_over() {
     let silence = Duration::from_millis(3_000);
     let settings = Settings::default().alone().flag("--election-min-ms", 3_000).flag("--election-max-ms", 3_500);
     let mut cluster = Cluster::start_with(settings).await;
@@ -72,8 +70,7 @@ async fn a_link_that_breaks_elects_nobody() {
     assert_eq!((after.term, after.leader_id), (term, Some(leader)));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_stopped_hands_over_without_a_pause() {
+pub async fn a_leader_that_is_stopped_hands_over_without_a_pause() {
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let mut gaps = Vec::new();
     for round in 0..ROUNDS {
