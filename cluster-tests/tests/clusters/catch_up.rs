@@ -17,7 +17,7 @@ async fn a_node_that_missed_a_little_catches_up_from_the_log() {
     let away = cluster.follower().await;
     cluster.kill(away).await;
     let load = Load::start(&cluster, 8, "missed");
-    load.wait_for_more(2_000).await;
+    load.wait_for_more(500).await;
     cluster.start_node(away);
     catch_up(&mut cluster, away).await;
     let history = load.finish().await.history;
@@ -77,7 +77,7 @@ async fn a_node_killed_while_it_gets_a_snapshot_still_comes_back() {
     let away = cluster.follower().await;
     cluster.kill(away).await;
     let load = Load::start(&cluster, 32, "torn");
-    load.wait_for_more(5_000).await;
+    load.wait_for_more(2_000).await;
     for _ in 0..5 {
         cluster.start_node(away);
         // Somewhere between its first breath and its recovery; wherever that is, the next start must cope.
