@@ -37,21 +37,27 @@ fn first_seed() -> u64 {
     std::env::var_os("QUORATE_SEED").map_or(FIRST, |_chosen| u64::from(seeded().random::<u32>()))
 }
 
-#[test]
-fn every_promise_holds_in_simulated_clusters() {
-    let first = first_seed();
+/// Runs so many seeds, in all of which every promise has to hold; gives what the summary says of a name.
+fn all_sound(first: u64) -> impl Fn(&str) -> u64 {
     let (sound, said) = simulate(&["--seed", &first.to_string(), "--seeds", &SEEDS.to_string()]);
     println!("{said}");
     assert!(sound, "a promise was broken, or a rule could not tell");
     let last = said.lines().rfind(|line| line.starts_with('{')).expect("it ends with a summary");
     let summary: Value = serde_json::from_str(last).expect("the summary is JSON");
-    let number = |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("no {name} in {last}"));
+    move |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("no {name} in {summary}"))
+}
+
+#[test]
+fn every_promise_holds_in_simulated_clusters() {
+    let first = first_seed();
+    let number = all_sound(first);
     assert_eq!(number("seeds"), SEEDS);
     // Or it would prove nothing.
-    assert!(number("operations") > 100 * SEEDS, "{last}");
-    assert!(number("faults") > 4 * SEEDS, "{last}");
-    assert!(number("torn_groups") > SEEDS / 200, "{last}");
-    assert!(number("member_changes") > SEEDS / 20, "{last}");
+    assert!(number("operations") > 100 * SEEDS, "{} operations", number("operations"));
+    assert!(number("faults") > 4 * SEEDS, "{} faults", number("faults"));
+    assert!(number("member_changes") > SEEDS / 20, "{} changes of members", number("member_changes"));
+    // A crash tears a group in one seed of sixteen: one run in a hundred has none, and then the seeds that follow have to.
+    assert!(number("torn_groups") > 0 || all_sound(first + SEEDS)("torn_groups") > 0, "no group was torn");
 }
 
 #[test]
