@@ -497,7 +497,8 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
         "peers-silent",
     ];
     const CONNECTIONS: usize = 200;
-    const EACH: Duration = Duration::from_secs(2);
+    /// Longer than an election takes, in which nobody writes.
+    const EACH: Duration = Duration::from_secs(3);
     /// As for what clients send and do not read.
     const MEMORY: u64 = 1_500 << 20;
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
