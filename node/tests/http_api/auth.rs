@@ -13,6 +13,7 @@ use quorate_node::gateway::auth::audit::AuditFile;
 use quorate_node::gateway::auth::authenticator::AuthSettings;
 use quorate_node::gateway::auth::root::RootToken;
 use quorate_node::gateway::auth::secret::TokenText;
+use quorate_node::gateway::enter::Guard;
 use quorate_node::http::all_routes;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::keyspace::session::SessionRow;
@@ -326,6 +327,89 @@ async fn strangers_are_refused_before_their_message_comes() {
     }
     let metrics = guarded.ask(&guarded.nobody, "GET", "/metrics", "").await.text();
     assert!(metrics.contains("quorate_http_resource_taken{resource=\"arriving\"} 0.0\n"), "{metrics}");
+}
+
+/// Whatever they name, they may not have it: nothing of it is waited for, nor kept meanwhile.
+#[tokio::test]
+async fn who_has_no_right_at_all_is_refused_before_the_message_comes() {
+    let guarded = Guarded::start().await;
+    let (nobody, app) = (format!("Bearer {}", guarded.nobody), format!("Bearer {}", guarded.app));
+    let mut asked: Vec<_> = [
+        ("POST", "/etcdserverpb.KV/Txn", "application/grpc", 200, Some("7")),
+        ("POST", "/etcdserverpb.Watch/Watch", "application/grpc", 200, Some("7")),
+        ("POST", "/v3lockpb.Lock/Lock", "application/grpc", 200, Some("7")),
+        ("POST", "/v3/kv/txn", "application/json", 403, None),
+        ("POST", "/v3/kv/range", "application/json", 403, None),
+    ]
+    .map(|(method, path, kind, status, grpc_status)| (method, path.to_owned(), kind, status, grpc_status))
+    .into();
+    for route in all_routes() {
+        for operation in route.operations() {
+            if operation.takes_body() && operation.policy.guard == Guard::Judged {
+                let path = route.template().replace(['{', '}'], "");
+                asked.push((operation.method.as_str(), path, "application/json", 403, None));
+            }
+        }
+    }
+    assert!(asked.len() > 30, "{asked:?}");
+    for (method, path, kind, status, grpc_status) in &asked {
+        let headers = [("Content-Type", *kind), ("Content-Length", "100"), ("Authorization", nobody.as_str())];
+        let mut raw = guarded.server.connect().await;
+        raw.send_request(method, path, &headers, b"").await;
+        let answer = raw.response(true).await;
+        assert_eq!((answer.status, answer.header("grpc-status")), (*status, *grpc_status), "{method} {path}");
+    }
+    // Any right is enough to be heard.
+    let mut raw = guarded.server.connect().await;
+    raw.send_request("POST", "/v1/bulk", &[JSON, ("Content-Length", "2"), ("Authorization", &app)], b"{").await;
+    raw.send(b"]").await;
+    assert_eq!(raw.response(false).await.status, 400);
+}
+
+/// Their requests are no more than questions whether a node is behind.
+#[tokio::test]
+async fn who_has_no_right_at_all_waits_in_small_numbers_where_nobody_leads() {
+    let guarded = Arc::new(Guarded::start().await);
+    guarded.server.backend.lose_leader();
+    let began = std::time::Instant::now();
+    let ask = |_| {
+        let guarded = Arc::clone(&guarded);
+        tokio::spawn(async move { guarded.ask(&guarded.nobody, "PUT", "/v1/kv/orders/k", "1").await.status })
+    };
+    let asked: Vec<_> = (0..100).map(ask).collect();
+    let mut answers = Vec::new();
+    for answer in asked {
+        answers.push(answer.await.expect("it ends"));
+    }
+    let (took, timeout) = (began.elapsed(), api_settings().request_timeout);
+    assert!(took < timeout / 2, "they waited for {took:?}, requests may take {timeout:?}");
+    assert!(answers.contains(&429), "beyond so many nobody waits: {answers:?}");
+    assert!(answers.iter().all(|status| [429, 503, 504].contains(status)), "{answers:?}");
+}
+
+/// They may end without rights what they began with some.
+#[tokio::test]
+async fn a_session_is_its_owners_whatever_rights_they_have_left() {
+    let guarded = Guarded::start().await;
+    guarded.server.backend.admit(|told| {
+        told.users.get_mut(&UserName::new("app").expect("a name")).expect("there").roles.clear();
+    });
+    // Nothing that is let in comes further than to the log.
+    guarded.server.backend.fail_writes(AppError::NoLeader);
+    for (method, path, body) in [
+        ("POST", "/v1/sessions/S/renew", ""),
+        ("POST", "/v1/sessions/renew", r#"{"sessions":["S"]}"#),
+        ("DELETE", "/v1/sessions/S", ""),
+    ] {
+        let ask = async |session: &str| {
+            let (path, body) = (filled(path, "", session), filled(body, "", session));
+            guarded.ask(&guarded.app, method, &path, &body).await.status
+        };
+        assert_eq!(ask("7").await, 403, "somebody else's: {method} {path}");
+        let own = ask("8").await;
+        assert!(!matches!(own, 400 | 401 | 403 | 405), "{own}: {method} {path}");
+    }
+    assert_eq!(guarded.ask(&guarded.app, "POST", "/v1/sessions", "{}").await.status, 403);
 }
 
 /// A request for a token has a body, too, and strangers have many addresses.

@@ -40,11 +40,11 @@ use crate::{command, limits};
 /// The routes of sessions.
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
-    const RENEWAL: Policy = Policy::data(RequestClass::Coordination).without_command().vital();
+    const RENEWAL: Policy = Policy::data(RequestClass::Coordination).without_command().vital().for_owners();
     Routes::new()
         .add(COORDINATION, routes!(create))
         .add(COORDINATION, routes!(get))
-        .add(COORDINATION, routes!(end))
+        .add(COORDINATION.for_owners(), routes!(end))
         .add(Policy::data(RequestClass::Scan), routes!(list))
         .add(RENEWAL, routes!(renew_many))
         .add(RENEWAL, routes!(renew))
