@@ -47,6 +47,10 @@ impl Parts {
             Next::After { left, .. } => past::cost_of_page(*left),
             Next::Begin | Next::End => past::cost(&step),
         };
+        let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
+        if matches!(next, Next::Begin) {
+            call.caller().admit(call.deadline, &wanted).await?;
+        }
         // Each part has a deadline, a place and a turn of its own.
         let call = match past::named(&step) {
             Some(_) => call.lasting(),
@@ -58,7 +62,6 @@ impl Parts {
             Next::Begin if !self.request.serializable => Consistency::Linearizable,
             _ => Consistency::Local,
         };
-        let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
         call.caller().admit_read(fresh, call.deadline, &wanted).await?;
         match next {
             Next::Begin => self.begin(&call, step).await.map(Some),

@@ -412,6 +412,42 @@ async fn a_session_is_its_owners_whatever_rights_they_have_left() {
     assert_eq!(guarded.ask(&guarded.app, "POST", "/v1/sessions", "{}").await.status, 403);
 }
 
+/// Room for values is there for who may have them.
+#[tokio::test]
+async fn who_may_not_have_a_value_waits_for_no_room_for_it() {
+    const MOST: usize = 128;
+    let mut api = api_settings();
+    api.classes.point = 1_000;
+    let guarded = Guarded::start_as(api, serve_settings()).await;
+    let (backend, bearer) = (&guarded.server.backend, format!("Bearer {}", guarded.app));
+    backend.hold("orders/slow");
+    let mut at_work = Vec::new();
+    for _ in 0..MOST {
+        let mut raw = guarded.server.connect().await;
+        raw.send_request("PUT", "/v1/kv/orders/slow?prev", &[JSON, ("Authorization", &bearer)], b"1").await;
+        at_work.push(raw);
+    }
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while backend.commands().len() < MOST {
+        assert!(tokio::time::Instant::now() < until, "the writes did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for (method, path, body) in [
+        ("PUT", "/v1/kv/other/k?prev", "1"),
+        ("POST", "/v1/ops", r#"{"op":"upsert","key":"other/k","value":1,"prev":true}"#),
+        ("POST", "/v1/txn", r#"{"then":[{"op":"get","key":"other/k"},{"op":"remove","key":"orders/k"}]}"#),
+        // `other/k` and `1`.
+        ("POST", "/v3/kv/put", r#"{"key":"b3RoZXIvaw==","value":"MQ==","prev_kv":true}"#),
+    ] {
+        let answer = guarded.ask(&guarded.app, method, path, body).await;
+        assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text());
+    }
+    backend.release("orders/slow");
+    for mut write in at_work {
+        assert_eq!(write.response(false).await.status / 100, 2);
+    }
+}
+
 /// A request for a token has a body, too, and strangers have many addresses.
 #[tokio::test]
 async fn strangers_have_one_share_together_of_what_is_on_its_way() {
