@@ -294,6 +294,13 @@ impl Call {
         }
     }
 
+    /// Its connection has shown that it is this person's.
+    pub fn prove_person(&self, person: &Arc<str>) {
+        if let Some(busy) = &*self.busy.lock() {
+            busy.monitor().prove_person(person);
+        }
+    }
+
     /// Cancelled when the connection, or this node, is to end; `None` where the answer goes on by itself.
     pub fn stop(&self) -> Option<CancellationToken> {
         self.busy.lock().as_ref().map(|busy| busy.monitor().stop().clone())

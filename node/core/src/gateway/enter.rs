@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 
-use crate::evicting_limit::Standing;
 use crate::gateway::auth::audit_event::Event;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::known::Person;
@@ -117,7 +116,7 @@ async fn somebody(call: &Call, headers: &HeaderMap) -> Result<(Who, Arc<Person>)
     };
     match proved {
         Ok(person) => {
-            call.prove(Standing::Known);
+            call.prove_person(&person.name);
             Ok((Who::Somebody(Arc::new(Somebody { name: person.name.clone(), proof })), person))
         }
         Err(doubt) => Err(authenticator.unknown(from, doubt.why)),
