@@ -77,8 +77,8 @@ impl<K: Ord + Copy> EvictingPermit<K> {
         self.of.taken.lock().rise(self.serial, standing, idle);
     }
 
-    /// Its connection has shown whose it is. Of one person as many are known as one owner may have: wherever the others come from, they have shown
-    /// no more than that they were served.
+    /// Its connection has shown whose it is. One person has as many that are known as one owner may have: wherever further ones come from, they
+    /// have shown no more than that they were served.
     pub fn prove_person(&self, person: &Arc<str>, idle: Weak<dyn Idle>) {
         self.of.taken.lock().know(self.serial, person, self.of.of_one_max, idle);
     }
@@ -167,7 +167,7 @@ struct Rows<K> {
 struct Row<K> {
     key: K,
     standing: Standing,
-    /// As whose it is known.
+    /// Whose it is, where it is known for that.
     person: Option<Arc<str>>,
     end: CancellationToken,
     idle: Option<Weak<dyn Idle>>,

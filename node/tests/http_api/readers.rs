@@ -225,7 +225,7 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
     }
 }
 
-/// What lines are refused with came unasked, and stays here as long as their stream is not read.
+/// Entries that refusals of lines show came unasked, and stay here as long as their stream is not read.
 #[tokio::test]
 async fn refused_lines_of_a_stream_that_is_not_read_keep_few_long_entries() {
     const LINES: usize = 400;

@@ -149,7 +149,7 @@ impl MacKeys {
         self.judge(Kind::Manifest, object, blank.as_bytes(), &mac)
     }
 
-    /// What a try of a restore noted of this cluster's archive, in which [`BLANK`] stands in the place of its MAC, with that.
+    /// The note of a try of a restore of this cluster's archive, in which [`BLANK`] stands in the place of its MAC, with that.
     pub(crate) fn fill_note(&self, cluster: u128, blank: &str) -> Option<String> {
         let mac = self.sign(Kind::Note, of_cluster(cluster, blank).as_bytes())?;
         replaced(blank, BLANK, &hex(mac.as_ref()))
@@ -205,7 +205,7 @@ fn forged(object: &str) -> ArchiveError {
     ArchiveError::Forged { object: object.to_owned() }
 }
 
-/// What a text was before it got this MAC, and the MAC.
+/// A text as it was before it got this MAC, and the MAC.
 fn blank_of(object: &str, bytes: &[u8], mac: Option<&str>) -> Result<(String, Vec<u8>), ArchiveError> {
     let mac = mac.ok_or_else(|| missing(object))?;
     let blank = std::str::from_utf8(bytes).ok().and_then(|text| replaced(text, mac, BLANK));

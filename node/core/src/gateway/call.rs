@@ -221,7 +221,7 @@ impl Call {
         if values == 0 || self.values_room.lock().is_some() {
             return Ok(());
         }
-        // What is decided is judged once more, by the rules as they are then.
+        // The command is judged once more where it is decided, by the rules as they are then.
         self.caller().admit(self.deadline, wanted).await?;
         self.take_room(values).await
     }

@@ -36,7 +36,7 @@ pub enum Guard {
     Backup,
     /// Who may see how the cluster is.
     Monitor,
-    /// Who has a right on what the request names: its handler says what that is. Who has none at all is refused by the head alone.
+    /// Who has a right on what the request names: its handler says what that is. Callers without any are refused by the head alone.
     Judged,
     /// Whose is what the request names, a session, whatever rights they have left: its handler says whose that is.
     Owned,

@@ -231,11 +231,11 @@ pub struct Answered {
     pub json: Vec<u8>,
     /// When the line came.
     pub came: Instant,
-    /// What it takes until it is written.
+    /// The room that it takes until it is written.
     _kept: Option<Kept>,
 }
 
-/// What a line takes until its answer is written.
+/// The room that a line takes until its answer is written.
 struct Kept {
     _place: LinePermit,
     _value: Option<StreamValue>,

@@ -334,7 +334,6 @@ fn the_last_try_of_a_restore_is_remembered() {
     });
 }
 
-/// Writes a piece for each stretch of entries; their names, with their bytes.
 #[test]
 fn what_somebody_without_the_key_of_macs_noted_is_not_taken() {
     let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
@@ -377,6 +376,7 @@ fn what_somebody_without_the_key_of_macs_noted_is_not_taken() {
     });
 }
 
+/// Writes a piece for each stretch of entries; their names, with their bytes.
 fn put_pieces(handle: &Handle, archive: &Archive, stretches: &[(u64, u64)], recipients: &Recipients) -> Vec<Listed> {
     let put = |(first, last): &(u64, u64)| {
         handle.block_on(archive.put_segment(head(*first, *last), entries(*first, *last), recipients)).unwrap()
