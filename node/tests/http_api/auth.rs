@@ -387,6 +387,23 @@ async fn who_has_no_right_at_all_waits_in_small_numbers_where_nobody_leads() {
     assert!(answers.iter().all(|status| [429, 503, 504].contains(status)), "{answers:?}");
 }
 
+/// A right counts by the head too where a node has not heard of it yet: it asks before it says no.
+#[tokio::test]
+async fn a_first_right_counts_before_this_node_knows_of_it() {
+    let guarded = Guarded::start().await;
+    let backend = &guarded.server.backend;
+    let put = async || guarded.ask(&guarded.nobody, "PUT", "/v1/kv/orders/k", "1").await.status;
+    assert_eq!(put().await, 403);
+    backend.hear_of(|told| {
+        let grant = Grant { permission: Permission::Write, prefix: b"orders/".to_vec() };
+        told.roles.get_mut(&RoleName::new("nobody").expect("a name")).expect("there").grants = vec![grant];
+    });
+    let asked = backend.barriers().len();
+    assert_eq!(put().await, 201);
+    assert_eq!(put().await, 200);
+    assert_eq!(backend.barriers().len(), asked + 1, "once it is known, nobody is asked");
+}
+
 /// They may end without rights what they began with some.
 #[tokio::test]
 async fn a_session_is_its_owners_whatever_rights_they_have_left() {

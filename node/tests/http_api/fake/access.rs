@@ -35,6 +35,12 @@ impl Fake {
         self.changed.notify_waiters();
     }
 
+    /// Lets it be behind by this change, until it asks how far it is.
+    #[allow(dead_code, reason = "for one of the programs that this is part of")]
+    pub fn hear_of(&self, news: impl FnOnce(&mut Admitted) + Send + 'static) {
+        self.with(|state| state.news = Some(Box::new(news)));
+    }
+
     fn admitted<T>(&self, read: impl FnOnce(&Admitted) -> T) -> Seen<T> {
         Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.admitted) }))
     }

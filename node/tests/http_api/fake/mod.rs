@@ -95,6 +95,8 @@ struct State {
     contained: FaultsRead,
     /// Whether nobody can say how far this node is behind.
     lacks_leader: bool,
+    /// The change of users and roles that it hears of once it asks how far it is behind.
+    news: Option<Box<dyn FnOnce(&mut access::Admitted) + Send>>,
     /// Commands of which nobody said what comes of them are refused.
     refuses_unscripted: bool,
 }
@@ -804,6 +806,9 @@ impl Backend for Fake {
             if self.with(|state| state.lacks_leader) {
                 tokio::time::sleep_until(deadline.into()).await;
                 return Err(AppError::TimeoutNotProposed);
+            }
+            if let Some(news) = self.with(|state| state.news.take()) {
+                self.admit(news);
             }
             self.with(|state| {
                 state.barriers.push(consistency);
