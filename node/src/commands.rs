@@ -88,7 +88,7 @@ pub enum CommandError {
 impl From<RebuildError> for CommandError {
     fn from(error: RebuildError) -> Self {
         match error {
-            RebuildError::Unreachable(why) => Self::NotCovered(why),
+            RebuildError::Unreachable(why) | RebuildError::Locked(why) => Self::NotCovered(why),
             other => Self::Failed(other.to_string()),
         }
     }

@@ -41,6 +41,9 @@ pub enum RebuildError {
     /// The point cannot be reached.
     #[error("{0}")]
     Unreachable(String),
+    /// The point cannot be reached without what other keys open.
+    #[error("{0}")]
+    Locked(String),
     /// What is read does not fit together.
     #[error("{object}: {source}")]
     Broken {
@@ -75,7 +78,12 @@ pub enum RebuildError {
 impl RebuildError {
     /// Whether something is wrong with what the archive holds, rather than with reading it just now.
     pub fn is_of_the_archive(&self) -> bool {
-        self.is_of_an_object() || matches!(self, Self::Unreachable(_) | Self::Differs { .. })
+        self.is_of_an_object() || matches!(self, Self::Unreachable(_) | Self::Locked(_) | Self::Differs { .. })
+    }
+
+    /// Whether it takes other keys than those that were given, and nothing else is known to be wrong.
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked(_) | Self::Archive(ArchiveError::Locked { .. }))
     }
 
     /// Whether an object cannot be had as it was written. Another may do in its place.
@@ -83,7 +91,9 @@ impl RebuildError {
         match self {
             Self::Archive(error) => error.is_of_an_object(),
             Self::Broken { source, .. } => !matches!(source, ReplayError::Offline(_)),
-            Self::Unreachable(_) | Self::Differs { .. } | Self::Offline(_) | Self::GivenUp(_) => false,
+            Self::Unreachable(_) | Self::Locked(_) | Self::Differs { .. } | Self::Offline(_) | Self::GivenUp(_) => {
+                false
+            }
         }
     }
 }
@@ -184,6 +194,44 @@ pub struct Wanted {
     pub checkpoint: Option<BaseManifest>,
     /// What was passed over, and why: sentences for people.
     pub passed_over: Vec<String>,
+    /// Those of them about what other keys open.
+    pub locked: Vec<String>,
+}
+
+/// The state at the end of an archive, and what could not be had on the way.
+pub struct End {
+    /// The state.
+    pub replay: Replay,
+    /// What was passed over, and why: sentences for people.
+    pub passed_over: Vec<String>,
+    /// What other keys open, if anything, where the newest base leads to the end without it.
+    pub locked: Option<String>,
+}
+
+/// What is done without.
+#[derive(Default)]
+struct Without {
+    /// Sentences for people.
+    all: Vec<String>,
+    /// Those of them about what other keys open.
+    locked: Vec<String>,
+}
+
+impl Without {
+    fn add(&mut self, error: &RebuildError) {
+        if error.is_locked() {
+            self.locked.push(told(error));
+        }
+        self.all.push(told(error));
+    }
+
+    /// That a point is not reached without these: for want of a key, or for another reason.
+    fn unreachable(&self, what: String) -> RebuildError {
+        match !self.all.is_empty() && self.locked.len() == self.all.len() {
+            true => RebuildError::Locked(what),
+            false => RebuildError::Unreachable(what),
+        }
+    }
 }
 
 /// The objects that a piece is in: bundles, or one of its own. A piece that is not here is one of its own.
@@ -243,7 +291,7 @@ impl Source {
             }
         }
         let end = catalogue.survey().reaches.last().map_or(0, |reach| reach.index);
-        Ok(Wanted { checkpoint, ..self.want_of(catalogue, Places::new(), (target, end), Vec::new())? })
+        Ok(Wanted { checkpoint, ..self.want_of(catalogue, Places::new(), (target, end), Without::default())? })
     }
 
     /// What is needed of these. A base whose manifest cannot be had is passed over, and so is a bundle without its index. The end of an
@@ -253,16 +301,16 @@ impl Source {
         mut catalogue: Catalogue,
         mut places: Places,
         (target, end): (Target, u64),
-        mut passed_over: Vec<String>,
+        mut without: Without,
     ) -> Result<Wanted, RebuildError> {
         loop {
-            let plan = catalogue.plan(target).map_err(|why| self.unreachable(why, &passed_over))?;
+            let plan = catalogue.plan(target).map_err(|why| self.unreachable(why, &without))?;
             if target == Target::Latest && plan.end() < end {
                 let reached = catalogue.survey().reaches.last().map_or(plan.base.revision, |reach| reach.revision);
-                return Err(RebuildError::Unreachable(format!(
+                return Err(without.unreachable(format!(
                     "{}. Without that the log of {} ends at entry {}, and it goes on to entry {end}: what was written in between cannot be \
                      had; what was before can, up to revision {reached} (--revision {reached})",
-                    passed_over.join(". "),
+                    without.all.join(". "),
                     self.archive,
                     plan.end(),
                 )));
@@ -271,19 +319,29 @@ impl Source {
             if !bundles.is_empty() {
                 let mut instead = Vec::new();
                 for bundle in &bundles {
-                    instead.extend(self.instead_of(bundle, &catalogue, &mut places, &mut passed_over)?);
+                    instead.extend(self.instead_of(bundle, &catalogue, &mut places, &mut without)?);
                 }
                 catalogue.replace(&bundles, instead);
                 continue;
             }
             let error = match self.handle.block_on(self.archive.manifest(&plan.base)) {
                 Ok(manifest) => {
-                    let checkpoint = None;
-                    return Ok(Wanted { catalogue, plan, places, manifest, target, end, checkpoint, passed_over });
+                    let (checkpoint, Without { all: passed_over, locked }) = (None, without);
+                    return Ok(Wanted {
+                        catalogue,
+                        plan,
+                        places,
+                        manifest,
+                        target,
+                        end,
+                        checkpoint,
+                        passed_over,
+                        locked,
+                    });
                 }
                 Err(error) => RebuildError::from(error),
             };
-            passed_over.push(told(&error));
+            without.add(&error);
             catalogue = catalogue.without_base(&plan.base);
             // What is wrong with the last one says more than that there is none.
             if !error.is_of_an_object() || catalogue.bases.is_empty() {
@@ -298,7 +356,7 @@ impl Source {
         bundle: &SegmentName,
         catalogue: &Catalogue,
         places: &mut Places,
-        passed_over: &mut Vec<String>,
+        without: &mut Without,
     ) -> Result<Vec<SegmentName>, RebuildError> {
         let opened = match self.handle.block_on(self.archive.open_bundle(bundle)) {
             Ok(opened) => opened,
@@ -307,7 +365,7 @@ impl Source {
                 let listed = self.handle.block_on(self.archive.segments())?.into_iter().map(|(name, _)| name);
                 let larger: Vec<_> = listed.filter(is_larger).collect();
                 if larger.is_empty() {
-                    passed_over.push(told(&RebuildError::from(error)));
+                    without.add(&RebuildError::from(error));
                 }
                 return Ok(larger);
             }
@@ -320,12 +378,45 @@ impl Source {
         Ok(opened.pieces().cloned().collect())
     }
 
-    fn unreachable(&self, why: Unreachable, passed_over: &[String]) -> RebuildError {
+    fn unreachable(&self, why: Unreachable, without: &Without) -> RebuildError {
         let why = unreachable_text(&self.archive, why);
-        RebuildError::Unreachable(match passed_over {
+        without.unreachable(match &without.all[..] {
             [] => why,
             faults => format!("{}. Without that: {why}", faults.join(". ")),
         })
+    }
+
+    /// Makes the state at the end of the archive in `dir`, which is there and empty: by way of the base before the newest, so that the way
+    /// between bases is gone, too. Where that takes what other keys open, as during a change of keys, by way of the newest base alone.
+    ///
+    /// # Errors
+    /// It cannot be made in either way. What is in `dir` is of no use then.
+    pub fn rebuild_end(&self, dir: &Path, watcher: &mut dyn Watcher) -> Result<End, RebuildError> {
+        match self.rebuild_from(Begin::BeforeNewest, dir, watcher) {
+            Ok((replay, Wanted { mut passed_over, locked, .. })) => {
+                // It stands beside the way, and the newest base and all that follows it are on that.
+                passed_over.retain(|what| !locked.contains(what));
+                let locked = (!locked.is_empty()).then(|| locked.join("; "));
+                Ok(End { replay, passed_over, locked })
+            }
+            Err(error) if error.is_locked() => {
+                empty(dir)?;
+                let (replay, Wanted { passed_over, .. }) = self.rebuild_from(Begin::Newest, dir, watcher)?;
+                Ok(End { replay, passed_over, locked: Some(told(&error)) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rebuild_from(
+        &self,
+        begin: Begin,
+        dir: &Path,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(Replay, Wanted), RebuildError> {
+        let mut wanted = self.want(Target::Latest, begin)?;
+        let replay = self.rebuild(&mut wanted, dir, watcher)?;
+        Ok((replay, wanted))
     }
 
     /// Makes the state in `dir`, which is there and empty. What cannot be had is passed over as long as there is another way; `wanted`
@@ -345,8 +436,9 @@ impl Source {
                 return Err(error);
             }
             watcher.on_passed_over(&told(&error));
-            let mut passed_over = mem::take(&mut wanted.passed_over);
-            passed_over.push(told(&error));
+            let (all, locked) = (mem::take(&mut wanted.passed_over), mem::take(&mut wanted.locked));
+            let mut without = Without { all, locked };
+            without.add(&error);
             let (mut catalogue, mut places) = (mem::take(&mut wanted.catalogue), mem::take(&mut wanted.places));
             match &object {
                 Object::Base(name) => catalogue = catalogue.without_base(name),
@@ -359,8 +451,7 @@ impl Source {
                 }
             }
             let checkpoint = wanted.checkpoint.take();
-            *wanted =
-                Wanted { checkpoint, ..self.want_of(catalogue, places, (wanted.target, wanted.end), passed_over)? };
+            *wanted = Wanted { checkpoint, ..self.want_of(catalogue, places, (wanted.target, wanted.end), without)? };
             empty(dir)?;
         }
     }

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::{CommandError, time};
 use crate::app::archive::{read_keys, read_macs};
 use crate::app::wall_now;
-use crate::rebuild::{Begin, Scratch, Source, Wanted, Watcher};
+use crate::rebuild::{Begin, End, Scratch, Source, Wanted, Watcher};
 
 /// Written at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -279,13 +279,17 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
                     tried.revision
                 );
                 if let Some(locked) = tried.locked {
-                    say!("  points before the newest base can be restored with another key alone: {locked}");
+                    say_locked(&locked);
                 }
             }
             Some(fault) => say!("A restore was tried by node {} at {}: {fault}", tried.node, time(tried.at)),
         },
     }
     Ok(())
+}
+
+fn say_locked(what: &str) {
+    say!("  points before the newest base can be restored with another key alone: {what}");
 }
 
 fn stretch(Reach { from, revision, wall, .. }: &Reach) -> String {
@@ -339,10 +343,9 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
 
 /// Makes the state at the end of an archive, and says what it did without.
 fn restore_end(source: &Source, scratch: Option<&Path>) -> Result<(), CommandError> {
-    let mut wanted = source.want(Target::Latest, Begin::BeforeNewest)?;
     let _work = begin_work(source)?;
     let dir = temporary(scratch)?;
-    let replay = source.rebuild(&mut wanted, dir.path(), &mut Shown::new("restoring"))?;
+    let End { replay, passed_over, locked } = source.rebuild_end(dir.path(), &mut Shown::new("restoring"))?;
     let at = replay.at();
     say!(
         "The state at its end can be restored: revision {}, {}, digest {:032x}",
@@ -350,7 +353,10 @@ fn restore_end(source: &Source, scratch: Option<&Path>) -> Result<(), CommandErr
         time(at.wall),
         at.digest
     );
-    wanted.passed_over.iter().for_each(|fault| say!("  without what cannot be had: {fault}"));
+    passed_over.iter().for_each(|fault| say!("  without what cannot be had: {fault}"));
+    if let Some(locked) = locked {
+        say_locked(&locked);
+    }
     Ok(())
 }
 

@@ -11,14 +11,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName, Target, Verified, WallMillis};
+use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName, Verified, WallMillis};
 use quorate_store::background;
 
 use super::{ArchiveLedger, ArchiveSettings, place};
 use crate::app::pace::Pace;
 use crate::app::{App, wall_now};
 use crate::millis::millis;
-use crate::rebuild::{Begin, RebuildError, Scratch, Source, Watcher};
+use crate::rebuild::{End, RebuildError, Scratch, Source, Watcher};
 
 /// How often it is looked whether a try is due.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -150,15 +150,7 @@ impl Trial {
         let mut pace = Pace::begin(app.state().clone());
         let mut verified = Verified { at: wall_now(), node: app.node_id(), ..Verified::default() };
         let mut faults = Vec::new();
-        let restored = match self.restore(app, Begin::BeforeNewest, &mut pace, &mut verified) {
-            Err(RebuildError::Archive(error @ ArchiveError::Locked { .. })) => {
-                let restored = self.restore(app, Begin::Newest, &mut pace, &mut verified);
-                verified.locked = restored.is_ok().then(|| error.to_string());
-                restored
-            }
-            restored => restored,
-        };
-        match restored {
+        match self.restore(app, &mut pace, &mut verified) {
             Ok(passed_over) => faults.extend(passed_over),
             Err(error) if error.is_of_the_archive() => faults.push(error.to_string()),
             Err(error) => return Err(error),
@@ -177,23 +169,17 @@ impl Trial {
     }
 
     /// Makes the state at the end of the archive; what could not be had for it, though there was another way.
-    fn restore(
-        &self,
-        app: &App,
-        begin: Begin,
-        pace: &mut Pace,
-        verified: &mut Verified,
-    ) -> Result<Vec<String>, RebuildError> {
+    fn restore(&self, app: &App, pace: &mut Pace, verified: &mut Verified) -> Result<Vec<String>, RebuildError> {
         let state_dir = app.state().state_dir();
         let dir = state_dir.parent().unwrap_or(state_dir).join(SCRATCH);
         let scratch =
             Scratch::make(dir, |why| tracing::warn!(why, "what a restore was tried in stays until the next one"))?;
-        let mut wanted = self.source.want(Target::Latest, begin)?;
         let mut watcher = Modest { app, pace, base: 0, log: 0 };
-        let replay = self.source.rebuild(&mut wanted, scratch.path(), &mut watcher)?;
+        let End { replay, passed_over, locked } = self.source.rebuild_end(scratch.path(), &mut watcher)?;
         let at = replay.at();
         (verified.index, verified.revision, verified.wall) = (at.log_id.index, at.revision, at.wall);
-        Ok(wanted.passed_over)
+        verified.locked = locked;
+        Ok(passed_over)
     }
 
     /// Reads what was damaged, the next part of all that is kept, and the newest base, which the restore did not begin with. Gives those objects

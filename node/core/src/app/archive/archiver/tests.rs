@@ -19,7 +19,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use super::super::merge::tests::merge_all;
 use super::*;
-use crate::rebuild::{Begin, RebuildError, Source, Unwatched};
+use crate::rebuild::{Begin, End, RebuildError, Source, Unwatched};
 
 const CLUSTER: u128 = 7;
 const DAY: WallMillis = 86_400_000;
@@ -509,4 +509,66 @@ fn a_base_by_another_key_of_macs_is_outdated() {
             assert_eq!(found, is_old, "written with {writer:?}, looked at with {node:?}");
         }
     }
+}
+
+/// A node's archive with these secrets, of which it writes with the first.
+fn by(archive: &Archive, secrets: &str) -> Archive {
+    let lines: Vec<_> = secrets.chars().map(|secret| secret.to_string().repeat(32)).collect();
+    match lines.is_empty() {
+        true => archive.clone().with_macs(MacKeys::default()),
+        false => archive.clone().with_macs(MacKeys::parse(&lines.join("\n")).unwrap()),
+    }
+}
+
+/// Writes the base after an entry as a node does that writes with this archive.
+fn write_again(source: &Source, writer: &Archive, entry: u64) {
+    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
+    let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
+    let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
+    let state = source.archive.base(&source.handle, &manifest, &source.keys, |state| {
+        let mut bytes = Vec::new();
+        state.read_to_end(&mut bytes).unwrap();
+        Ok::<_, ArchiveError>(bytes)
+    });
+    let state = state.unwrap();
+    put_base(&source.handle, writer, &manifest, &Recipients::default(), |sink| sink.write_all(&state));
+}
+
+/// Writes a piece of a log whose clock is right, as a node does that writes with this archive.
+fn put_piece(handle: &Handle, writer: &Archive, (first, last): (u64, u64)) -> SegmentName {
+    let entries: Vec<_> = (first..=last).map(|index| entry(index, 0)).collect();
+    let head = head(first, last, walls(true_wall(first - 1), &entries));
+    handle.block_on(writer.put_segment(head, encoded(&entries), &Recipients::default())).unwrap().0
+}
+
+#[test]
+fn a_trial_goes_by_the_newest_base_where_leaders_with_a_key_and_without_one_took_turns() {
+    let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
+    let handle = runtime.handle();
+    let open = archived_in(0, Place::in_memory(), Keys::default(), handle, dir.path(), &[], &[2, 10, 18]);
+    let ours = by(&open.archive, "a");
+    // Each begins with a base of its own, once a piece of its own leads to it.
+    for (writer, base, pieces) in
+        [(&ours, 2, [(3, 6), (7, 9)]), (&open.archive, 10, [(10, 10), (11, 17)]), (&ours, 18, [(18, 18), (19, LAST)])]
+    {
+        write_again(&open, writer, base);
+        for piece in pieces {
+            put_piece(handle, writer, piece);
+        }
+    }
+    let source = Source { archive: ours, keys: Keys::default(), handle: handle.clone() };
+    let scratch = tempfile::tempdir().unwrap();
+    let End { replay, passed_over, locked } = source.rebuild_end(scratch.path(), &mut Unwatched).unwrap();
+    assert!(replay.at().log_id.index == LAST && passed_over.is_empty(), "nothing is wrong: {passed_over:?}");
+    assert!(locked.as_ref().is_some_and(|what| what.contains("has no MAC")), "{locked:?}");
+    // What the newest base does not lead to without it is a fault.
+    put_piece(handle, &open.archive, (25, LAST));
+    let last = source.handle.block_on(source.archive.catalogue()).unwrap().segments;
+    let own: Vec<_> = last.into_iter().filter(|name| (name.first, name.last) == (19, LAST)).collect();
+    drop(replay);
+    source.handle.block_on(source.archive.remove_segments(&own)).unwrap();
+    put_piece(handle, &source.archive, (19, 24));
+    let scratch = tempfile::tempdir().unwrap();
+    let refused = source.rebuild_end(scratch.path(), &mut Unwatched).err().expect("nobody with the key wrote the end");
+    assert!(refused.is_of_the_archive() && refused.to_string().contains("has no MAC"), "{refused}");
 }
