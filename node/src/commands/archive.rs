@@ -304,9 +304,7 @@ fn verify(opened: &OpenedArchive, restore: Option<Option<PathBuf>>) -> Result<()
     let mut progress = Progress::new("verifying");
     for (done, name) in catalogue.bases.iter().enumerate() {
         progress.counted("bases", done as u64);
-        let manifest = runtime.block_on(archive.manifest(name));
-        let checked = manifest.and_then(|manifest| archive.check_base(&source.handle, &manifest));
-        faults.extend(checked.err());
+        faults.extend(archive.prove_base(&source.handle, name).1);
     }
     let mut gone = Vec::new();
     for (done, name) in catalogue.segments.iter().enumerate() {

@@ -365,6 +365,24 @@ impl Archive {
         check_download(manifest, download, read_to_end)
     }
 
+    /// Reads the bytes of a base's state and compares them with its manifest, which needs no key, and compares the MAC of that, where there is a key
+    /// for it. One without the right MAC is read, too: whoever has another key, or none, may need it. Gives how many bytes were read, and all that
+    /// is damaged, forged or without a MAC, or that it cannot be read. Blocks.
+    pub fn prove_base(&self, handle: &Handle, name: &BaseName) -> (u64, Vec<ArchiveError>) {
+        let (manifest, unproven) = match handle.block_on(self.manifest(name)) {
+            Err(unproven @ (ArchiveError::Locked { .. } | ArchiveError::Forged { .. })) => {
+                let open = self.clone().with_macs(MacKeys::default());
+                (handle.block_on(open.manifest(name)), Some(unproven))
+            }
+            manifest => (manifest, None),
+        };
+        let (bytes, damaged) = match manifest {
+            Ok(manifest) => (manifest.bytes, self.check_base(handle, &manifest).err()),
+            Err(error) => (0, Some(error)),
+        };
+        (bytes, damaged.into_iter().chain(unproven).collect())
+    }
+
     fn download(&self, handle: &Handle, manifest: &BaseManifest) -> Result<Download, ArchiveError> {
         let path = self.state_path(manifest);
         let got = handle.block_on(self.store().get(&path));

@@ -175,6 +175,7 @@ impl ArchiveError {
         match self {
             Self::Damaged { object, what } => Self::Damaged { object: format!("{object} in {bundle}"), what },
             Self::Forged { object } => Self::Forged { object: format!("{object} in {bundle}") },
+            Self::Locked { object, what } => Self::Locked { object: format!("{object} in {bundle}"), what },
             other => other,
         }
     }

@@ -474,6 +474,40 @@ fn what_somebody_without_the_key_of_macs_wrote_is_not_taken() {
 }
 
 #[test]
+fn a_base_is_read_whatever_its_mac_is() {
+    blocking(|handle| {
+        let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
+        let open = Archive::of(Place::in_memory(), CLUSTER);
+        let (ours, foreign) = (open.clone().with_macs(macs("a")), open.clone().with_macs(macs("b")));
+        for (writer, index) in [(&ours, 10), (&foreign, 20), (&open, 30)] {
+            put_base(writer, handle, &manifest(index), &Recipients::default(), |sink| sink.write_all(b"state"))
+                .unwrap();
+        }
+        let proven = |archive: &Archive, index: u64| {
+            let (bytes, wrong) = archive.prove_base(handle, &manifest(index).name());
+            let kind = |error: &ArchiveError| match error {
+                ArchiveError::Damaged { .. } => "damaged",
+                ArchiveError::Forged { .. } => "forged",
+                ArchiveError::Locked { .. } => "locked",
+                other => panic!("{other}"),
+            };
+            (bytes > 0, wrong.iter().map(kind).collect::<Vec<_>>())
+        };
+        for (index, unproven) in [(10, vec![]), (20, vec!["forged"]), (30, vec!["locked"])] {
+            assert_eq!(proven(&ours, index), (true, unproven.clone()));
+            assert_eq!(proven(&open, index), (true, vec![]));
+            // Another state in its place: the manifest stays.
+            let unfinished = manifest(index);
+            open.upload_base(handle, &unfinished, &Recipients::default(), |sink| sink.write_all(b"other")).unwrap();
+            assert_eq!(proven(&ours, index), (true, [vec!["damaged"], unproven].concat()));
+            assert_eq!(proven(&open, index), (true, vec!["damaged"]));
+        }
+        let (bytes, wrong) = ours.prove_base(handle, &manifest(40).name());
+        assert!(bytes == 0 && wrong.len() == 1 && wrong[0].is_not_found(), "{wrong:?}");
+    });
+}
+
+#[test]
 fn a_bundle_proves_each_of_its_pieces() {
     blocking(|handle| {
         let place = Place::in_memory();
@@ -486,6 +520,7 @@ fn a_bundle_proves_each_of_its_pieces() {
         let bundle = handle.block_on(ours.merge(&all, RATE)).unwrap();
         let told = handle.block_on(ours.prove_segment(&bundle)).unwrap_err();
         assert!(matches!(told[..], [ArchiveError::Locked { .. }]), "one of {} is told: {told:?}", pieces.len());
+        assert!(told[0].to_string().contains(&format!(" in {bundle} has no MAC")), "{}", told[0]);
         let mut opened = handle.block_on(ours.open_bundle(&bundle)).unwrap();
         let names: Vec<_> = opened.pieces().cloned().collect();
         let first = handle.block_on(opened.segment(&names[0], &Keys::default()));

@@ -28,6 +28,10 @@ const SPARE_BYTES: u64 = 256 << 20;
 const ROUNDS: u64 = 7;
 /// So often one is begun anew where objects went meanwhile.
 const TRIES: usize = 3;
+/// So many faults are told. They stand in the note of a try, which has to stay small enough to be read, and in the status of nodes.
+const FAULTS_MAX: usize = 20;
+/// So many damaged objects are noted, to be read at the next try. Others are met again in turn.
+const DAMAGED_MAX: usize = 1_000;
 /// Where it is tried, beside the state.
 const SCRATCH: &str = "archive-trial";
 
@@ -226,9 +230,9 @@ impl Trial {
                 continue;
             }
             go_on(app).map_err(RebuildError::GivenUp)?;
-            let manifest = handle.block_on(archive.manifest(base));
-            let read = manifest.and_then(|manifest| archive.check_base(handle, &manifest).map(|()| manifest.bytes));
-            passed(pace, note(base.to_string(), read.map_err(|error| vec![error]))?);
+            let (bytes, wrong) = archive.prove_base(handle, base);
+            note(base.to_string(), if wrong.is_empty() { Ok(bytes) } else { Err(wrong) })?;
+            passed(pace, bytes);
         }
         let mut gone = Vec::new();
         for (place, (segment, _)) in segments.iter().enumerate() {
@@ -241,15 +245,21 @@ impl Trial {
                 read => passed(pace, note(segment.to_string(), read)?),
             }
         }
+        verified.damaged.truncate(DAMAGED_MAX);
         verified.read_to = if turn.end == segments.len() { 0 } else { entries(turn.end) };
         Ok(gone)
     }
 }
 
-/// All faults in one sentence, each once: what the restore did without was read in turn, too.
+/// The first faults in one sentence, each once: what the restore did without was read in turn, too. Where a key was taken from the nodes, all that
+/// was written with it is one.
 fn joined(mut faults: Vec<String>) -> Option<String> {
     let mut told = BTreeSet::new();
     faults.retain(|fault| told.insert(fault.clone()));
+    if let Some(more) = faults.len().checked_sub(FAULTS_MAX).filter(|more| *more > 0) {
+        faults.truncate(FAULTS_MAX);
+        faults.push(format!("and {more} more; `quorate-node archive verify` names all"));
+    }
     (!faults.is_empty()).then(|| faults.join("; "))
 }
 
@@ -361,6 +371,15 @@ mod tests {
         let faults = ["a is damaged", "b is damaged", "a is damaged", "b is damaged"].map(str::to_owned);
         assert_eq!(joined(faults.to_vec()).as_deref(), Some("a is damaged; b is damaged"));
         assert_eq!(joined(Vec::new()), None);
+    }
+
+    #[test]
+    fn of_many_faults_the_first_are_told_and_how_many_more_there_are() {
+        let faults = |count: usize| (0..count).map(|n| format!("object {n} is not authentic")).collect::<Vec<_>>();
+        let told = joined(faults(100_000)).expect("there are some");
+        assert!(told.len() < 1_000 && told.starts_with("object 0 is not authentic; object 1 is"), "{told}");
+        assert!(told.contains("; and 99980 more; "), "{told}");
+        assert_eq!(joined(faults(FAULTS_MAX)), Some(faults(FAULTS_MAX).join("; ")));
     }
 
     #[test]
