@@ -104,6 +104,12 @@ impl Archive {
         Self { macs, ..self }
     }
 
+    /// The same, which reads only what has a MAC by the key that it writes with itself.
+    #[must_use]
+    pub fn with_first_mac(&self) -> Self {
+        self.clone().with_macs(self.macs.first())
+    }
+
     /// Tells whether what is written is authenticated.
     pub fn has_macs(&self) -> bool {
         !self.macs.is_none()

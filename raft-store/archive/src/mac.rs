@@ -91,6 +91,12 @@ impl MacKeys {
         self.0.is_empty()
     }
 
+    /// Gives the one that is written with, alone.
+    #[must_use]
+    pub(crate) fn first(&self) -> Self {
+        Self(self.0.iter().take(1).cloned().collect())
+    }
+
     /// The object of a piece, with its MAC where there is a key.
     pub(crate) fn attach(&self, mut object: Vec<u8>) -> Vec<u8> {
         object.extend(self.trailer(Kind::Piece, &object));
@@ -263,6 +269,8 @@ mod tests {
         assert_eq!(both.detach("piece", &old.attach(vec![7])).unwrap(), [7]);
         let by_new = both.attach(vec![7]);
         assert!(matches!(old.detach("piece", &by_new), Err(ArchiveError::Forged { .. })));
+        assert_eq!((both.first(), old.first()), (keys(&["b"]), keys(&["a"])));
+        assert!(MacKeys::default().first().is_none());
     }
 
     #[test]

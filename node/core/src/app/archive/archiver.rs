@@ -558,10 +558,10 @@ impl Archiver {
 }
 
 /// Tells whether a base is for other keys than those that this node archives for, has a MAC where this node writes none or the other way round,
-/// or is of a build that wrote entries in an older form. Another base is due then: those who have the new keys alone could restore nothing
+/// or one by another key than it writes with, or is of a build that wrote entries in an older form. Another base is due then: those who have the new keys alone could restore nothing
 /// before it, and a later build need not read both forms.
 async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients) -> Result<bool, NotArchived> {
-    let of = archive.clone();
+    let of = archive.with_first_mac();
     match background::patient_task(async move { of.manifest(&base).await }).await? {
         Ok(manifest) => {
             let (theirs, ours): (BTreeSet<_>, BTreeSet<_>) =
@@ -569,7 +569,7 @@ async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients)
             let is_as_ours = theirs == ours && manifest.mac.is_some() == archive.has_macs();
             Ok(!is_as_ours || manifest.entry_format < ENTRY_FORMAT)
         }
-        // It has no MAC, or one by a key that this node has not, and what follows has one by its own.
+        // It has no MAC, or one by another key than what follows it.
         Err(ArchiveError::Locked { .. } | ArchiveError::Forged { .. }) => Ok(true),
         // Trials tell of it.
         Err(error) if error.is_of_an_object() => Ok(false),
