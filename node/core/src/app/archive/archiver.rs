@@ -321,8 +321,8 @@ impl Archiver {
         if let Some(known) = &self.known {
             self.ledger.note_archived(known.index, known.wall);
         }
-        self.is_outdated = match self.known.as_ref().and_then(|known| known.base) {
-            Some(base) => is_outdated(&self.archive, base, &self.settings.recipients).await?,
+        self.is_outdated = match self.known.as_ref().and_then(|known| Some((known.base?, known.last.clone()))) {
+            Some((base, last)) => is_outdated(&self.archive, base, last, &self.settings.recipients).await?,
             None => false,
         };
         self.note_listing(&listing);
@@ -559,10 +559,28 @@ impl Archiver {
 
 /// Tells whether a base is for other keys than those that this node archives for, has a MAC where this node writes none or the other way round,
 /// or one by another key than it writes with, or is of a build that wrote entries in an older form. Another base is due then: those who have the new keys alone could restore nothing
-/// before it, and a later build need not read both forms.
-async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients) -> Result<bool, NotArchived> {
+/// before it, and a later build need not read both forms. So is one where the last piece behind it has no MAC or one by another key: who led before
+/// wrote it, and did not come to a base.
+async fn is_outdated(
+    archive: &Archive,
+    base: BaseName,
+    last: Option<SegmentName>,
+    recipients: &Recipients,
+) -> Result<bool, NotArchived> {
     let of = archive.with_first_mac();
-    match background::patient_task(async move { of.manifest(&base).await }).await? {
+    let looked = background::patient_task(async move {
+        let proven = match last {
+            Some(last) if of.has_macs() => of.prove_segment(&last).await.map(drop),
+            _ => Ok(()),
+        };
+        (proven, of.manifest(&base).await)
+    });
+    let (proven, manifest) = looked.await?;
+    let is_unproven = |error: &ArchiveError| matches!(error, ArchiveError::Locked { .. } | ArchiveError::Forged { .. });
+    if proven.is_err_and(|errors| errors.iter().any(is_unproven)) {
+        return Ok(true);
+    }
+    match manifest {
         Ok(manifest) => {
             let (theirs, ours): (BTreeSet<_>, BTreeSet<_>) =
                 (manifest.recipients.into_iter().collect(), recipients.names().collect());

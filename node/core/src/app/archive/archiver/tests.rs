@@ -487,7 +487,7 @@ fn entries_of_a_form_that_is_not_read_are_refused_and_a_base_of_an_older_one_is_
         let base = BaseManifest { entry_format: format, ..base.clone() };
         put_base(&source.handle, &source.archive, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
         assert_eq!(
-            source.handle.block_on(is_outdated(&source.archive, base.name(), &Recipients::default())).unwrap(),
+            source.handle.block_on(is_outdated(&source.archive, base.name(), None, &Recipients::default())).unwrap(),
             is_old,
             "{format}"
         );
@@ -505,9 +505,17 @@ fn a_base_by_another_key_of_macs_is_outdated() {
         put_base(&source.handle, writer, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
         // Who has the first key alone restores from the next base on, so one that the second one opens is not enough.
         for (node, is_old) in [(&none, of_none), (&ours, of_ours), (&both, of_ours)] {
-            let found = source.handle.block_on(is_outdated(node, base.name(), &Recipients::default())).unwrap();
+            let found = source.handle.block_on(is_outdated(node, base.name(), None, &Recipients::default())).unwrap();
             assert_eq!(found, is_old, "written with {writer:?}, looked at with {node:?}");
         }
+    }
+    // Who led in between wrote pieces, and came to no base.
+    put_base(&source.handle, &ours, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
+    for (writer, is_old) in [(&none, true), (&theirs, true), (&ours, false)] {
+        let last = Some(put_piece(&source.handle, writer, (27, LAST)));
+        let recipients = Recipients::default();
+        let found = source.handle.block_on(is_outdated(&ours, base.name(), last, &recipients)).unwrap();
+        assert_eq!(found, is_old, "the last piece was written with {writer:?}");
     }
 }
 
