@@ -401,7 +401,13 @@ impl Source {
             }
             Err(error) if error.is_locked() => {
                 empty(dir)?;
-                let (replay, Wanted { passed_over, .. }) = self.rebuild_from(Begin::Newest, dir, watcher)?;
+                let (replay, wanted) = self.rebuild_from(Begin::Newest, dir, watcher)?;
+                let newest = self.handle.block_on(self.archive.catalogue())?.bases.last().copied();
+                let Wanted { mut passed_over, locked, plan, .. } = wanted;
+                // Beside the way from the newest base, too.
+                if newest == Some(plan.base) {
+                    passed_over.retain(|what| !locked.contains(what));
+                }
                 Ok(End { replay, passed_over, locked: Some(told(&error)) })
             }
             Err(error) => Err(error),

@@ -189,7 +189,7 @@ impl Archive {
     }
 
     /// Reads and compares as [`Self::check_segment`] does, and compares the MAC of each piece, where there is a key for that. Reports only one of
-    /// the pieces of a bundle that have none.
+    /// the pieces of a bundle that have none, and one of those with a wrong one.
     ///
     /// # Errors
     /// All that is damaged, forged or without a MAC, or that it cannot be read.
@@ -209,36 +209,38 @@ impl Archive {
     }
 
     async fn look_through_bundle(&self, name: &SegmentName, macs: &MacKeys) -> Result<u64, Vec<ArchiveError>> {
-        let (mut count, mut damaged, mut unproven) = (0, Vec::new(), None);
+        let (mut count, mut damaged, mut missing, mut forged) = (0, Vec::new(), None, None);
         let mut bundle = self.open_bundle(name).await.map_err(|error| vec![error])?;
-        loop {
+        while damaged.len() < NAMED_MAX {
             match bundle.next_piece().await {
                 Ok(Some((part, bytes))) => {
                     count += part.bytes;
                     match looked_at(&part.name, &bytes, macs) {
                         Ok(()) => {}
-                        // They are many as a rule, of before there was a key.
-                        Err(error @ ArchiveError::Locked { .. }) => unproven = unproven.or(Some(error.within(name))),
+                        // They are many as a rule, of before there was a key, or of before another one.
+                        Err(error @ ArchiveError::Locked { .. }) => missing = missing.or(Some(error.within(name))),
+                        Err(error @ ArchiveError::Forged { .. }) => forged = forged.or(Some(error.within(name))),
                         Err(error) => damaged.push(error.within(name)),
                     }
+                    if damaged.len() == NAMED_MAX {
+                        damaged.push(ArchiveError::damaged(name, "what is behind these may be, too"));
+                    }
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    match bundle.from.has_more().await {
+                        Ok(false) => {}
+                        Ok(true) => damaged.push(ArchiveError::damaged(name, "more is behind its last piece")),
+                        Err(error) => damaged.push(error),
+                    }
+                    break;
+                }
                 Err(error) => {
                     damaged.push(error);
-                    return Err(damaged);
+                    break;
                 }
             }
-            if damaged.len() >= NAMED_MAX {
-                damaged.push(ArchiveError::damaged(name, "what is behind these may be, too"));
-                return Err(damaged);
-            }
         }
-        match bundle.from.has_more().await {
-            Ok(false) => {}
-            Ok(true) => damaged.push(ArchiveError::damaged(name, "more is behind its last piece")),
-            Err(error) => damaged.push(error),
-        }
-        damaged.extend(unproven);
+        damaged.extend(missing.into_iter().chain(forged));
         if damaged.is_empty() { Ok(count) } else { Err(damaged) }
     }
 

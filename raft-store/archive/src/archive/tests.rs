@@ -530,6 +530,24 @@ fn a_bundle_proves_each_of_its_pieces() {
 }
 
 #[test]
+fn of_many_pieces_by_another_key_one_is_told_and_none_counts_as_damaged() {
+    blocking(|handle| {
+        let place = Place::in_memory();
+        let by =
+            |secret: &str| Archive::of(place.clone(), CLUSTER).with_macs(MacKeys::parse(&secret.repeat(32)).unwrap());
+        let (ours, foreign) = (by("a"), by("b"));
+        let stretches: Vec<_> = (1..=20).map(|index| (index, index)).collect();
+        put_pieces(handle, &foreign, &stretches, &Recipients::default());
+        put_pieces(handle, &Archive::of(place.clone(), CLUSTER), &[(21, 21)], &Recipients::default());
+        let all = handle.block_on(ours.segments()).unwrap();
+        let bundle = handle.block_on(ours.merge(&all, RATE)).unwrap();
+        let told = handle.block_on(ours.prove_segment(&bundle)).unwrap_err();
+        let is_told = matches!(told[..], [ArchiveError::Locked { .. }, ArchiveError::Forged { .. }]);
+        assert!(is_told && told.iter().all(|error| error.to_string().contains(&format!(" in {bundle} "))), "{told:?}");
+    });
+}
+
+#[test]
 fn leaders_that_merge_the_same_pieces_make_the_same_object() {
     blocking(|handle| {
         let archive = Archive::of(Place::in_memory(), CLUSTER);

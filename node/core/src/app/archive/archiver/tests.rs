@@ -21,6 +21,8 @@ use super::super::merge::tests::merge_all;
 use super::*;
 use crate::rebuild::{Begin, End, RebuildError, Source, Unwatched};
 
+mod keys;
+
 const CLUSTER: u128 = 7;
 const DAY: WallMillis = 86_400_000;
 /// The wall clock of the first entry.
