@@ -1,5 +1,6 @@
 //! What a node does not take on: full classes, accounts that took all they may, answers that nobody reads, requests that are too late.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,8 @@ use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_store::document::TooDear;
 use quorate_store::types::{ContentKind, Outcome, Rejection, SessionReply, Value};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use tokio::net::TcpSocket;
 
@@ -668,6 +671,110 @@ async fn one_caller_has_half_of_the_places_of_those_who_wait() {
     for mut raw in waiting {
         assert_eq!(raw.response(false).await.status, 200, "woken by the write");
     }
+}
+
+/// How a client leaves something that lasts.
+#[derive(Debug, Clone, Copy)]
+enum Leaving {
+    Closes,
+    Resets,
+    EndsSending,
+    ClosesBehindAnother,
+}
+
+/// Leaves so; gives a connection that stays.
+async fn leave(mut raw: Raw, how: Leaving) -> Option<Raw> {
+    match how {
+        Leaving::Closes => None,
+        Leaving::Resets => {
+            raw.reset();
+            None
+        }
+        Leaving::EndsSending => {
+            raw.end_sending().await;
+            Some(raw)
+        }
+        Leaving::ClosesBehindAnother => {
+            raw.send_request("GET", "/livez", &[], b"").await;
+            None
+        }
+    }
+}
+
+const WATCH: &str = "/v1/watch?prefix=a";
+const OBSERVE: &str = "/v1/elections/e/observe";
+const WAIT: &str = "/v1/kv/k?if_none_match=0&wait_ms=60000";
+
+/// A stream or a wait, the last byte of the address that it comes from, and its connection.
+type Lasting = (&'static str, u8, Raw);
+
+fn count(held: &[Lasting], is_it: impl Fn(&str, u8) -> bool) -> usize {
+    held.iter().filter(|one| is_it(one.0, one.1)).count()
+}
+
+/// Tells whether these take places, and nothing else does.
+async fn is_all_that_is_taken(server: &Server, held: &[Lasting]) -> bool {
+    let waits = count(held, |kind, _| kind == WAIT);
+    let watches = held.len() - waits;
+    metric(server, "quorate_http_resource_taken{resource=\"waits\"}").await == waits as f64
+        && metric(server, "quorate_http_resource_taken{resource=\"watches\"}").await == watches as f64
+        && metric(server, "quorate_http_class_in_use{class=\"waiting\"}").await == waits as f64
+}
+
+/// Streams and waits of several callers, drawn from a seed: each has its share of the places however long others stay, and a place is free
+/// again however its client leaves.
+#[tokio::test]
+async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() {
+    const PLACES: usize = 8;
+    const STEPS: usize = 240;
+    const KINDS: [&str; 3] = [WATCH, OBSERVE, WAIT];
+    const NOW: [Leaving; 3] = [Leaving::Closes, Leaving::Resets, Leaving::EndsSending];
+    let server = server_with(|api| (api.watches_max, api.classes.waiting) = (PLACES, PLACES)).await;
+    let mut dice = StdRng::seed_from_u64(49);
+    let (mut held, mut stay) = (Vec::<Lasting>::new(), Vec::<Raw>::new());
+    let mut met = BTreeMap::<(&str, String), usize>::new();
+    for step in 0..STEPS {
+        if !held.is_empty() && dice.random_range(0..10) < 3 {
+            let (kind, _, raw) = held.swap_remove(dice.random_range(0..held.len()));
+            let how = NOW[dice.random_range(0..NOW.len())];
+            stay.extend(leave(raw, how).await);
+            *met.entry((kind, format!("{how:?}"))).or_default() += 1;
+        } else {
+            let (kind, caller) = (KINDS[dice.random_range(0..KINDS.len())], dice.random_range(2..5_u8));
+            let own = count(&held, |other, by| by == caller && (other == WAIT) == (kind == WAIT));
+            let all = count(&held, |other, _| other == kind);
+            let is_full = kind != OBSERVE && all >= PLACES;
+            let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, caller), kind).await;
+            let what = if is_full || own >= PLACES / 2 {
+                let refused = raw.response(false).await.problem();
+                assert_eq!(refused.code, ErrorCode::TooManyRequests, "step {step}, {kind}: {refused:?}");
+                if own >= PLACES / 2 { "share" } else { "full" }
+            } else {
+                if kind != WAIT {
+                    assert_eq!(raw.response(true).await.status, 200, "step {step}, {kind}");
+                }
+                held.push((kind, caller, raw));
+                "in"
+            };
+            *met.entry((kind, what.to_owned())).or_default() += 1;
+        }
+        until(&format!("step {step}: others are counted than those who are there"), async || {
+            is_all_that_is_taken(&server, &held).await
+        })
+        .await;
+    }
+    println!("{met:?}");
+    for kind in KINDS {
+        for what in ["in", "share", "Closes", "Resets", "EndsSending"] {
+            assert!(met.contains_key(&(kind, what.to_owned())), "{kind} never met {what}");
+        }
+    }
+    assert!(met.contains_key(&(WAIT, "full".to_owned())), "the places were never all taken");
+    let all = [Leaving::Closes, Leaving::Resets, Leaving::EndsSending, Leaving::ClosesBehindAnother];
+    for (number, (.., raw)) in held.drain(..).enumerate() {
+        stay.extend(leave(raw, all[number % all.len()]).await);
+    }
+    until("places of those who are gone are taken", async || is_all_that_is_taken(&server, &[]).await).await;
 }
 
 #[tokio::test]

@@ -209,6 +209,17 @@ impl Raw {
         Some(chunk)
     }
 
+    /// Ends as a machine does that forgot the connection: no end comes, but a refusal.
+    pub fn reset(self) {
+        self.stream.set_zero_linger().expect("an option of every system");
+    }
+
+    /// Sends no more.
+    pub async fn end_sending(&mut self) {
+        // A server that has closed before knows it.
+        let _closed = self.stream.shutdown().await;
+    }
+
     async fn fill(&mut self) -> bool {
         let mut chunk = [0u8; 16 * 1024];
         let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk)).await.expect("the server went silent");
