@@ -558,9 +558,9 @@ impl Archiver {
 }
 
 /// Tells whether a base is for other keys than those that this node archives for, has a MAC where this node writes none or the other way round,
-/// or one by another key than it writes with, or is of a build that wrote entries in an older form. Another base is due then: those who have the new keys alone could restore nothing
-/// before it, and a later build need not read both forms. So is one where the last piece behind it has no MAC or one by another key: who led before
-/// wrote it, and did not come to a base.
+/// or one by another key than it writes with, or is of a build that wrote entries in an older form. Another base is due then: those who have
+/// the new keys alone could restore nothing before it, and a later build need not read both forms. So is one where the last piece behind it has
+/// no MAC, or one by another key: another leader wrote that, and did not come to a base.
 async fn is_outdated(
     archive: &Archive,
     base: BaseName,
@@ -570,7 +570,7 @@ async fn is_outdated(
     let of = archive.with_first_mac();
     let looked = background::patient_task(async move {
         let proven = match last {
-            Some(last) if of.has_macs() => of.prove_segment(&last).await.map(drop),
+            Some(last) if of.has_macs() => of.prove_segment(&last).await.map(|_bytes| ()),
             _ => Ok(()),
         };
         (proven, of.manifest(&base).await)
