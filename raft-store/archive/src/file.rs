@@ -119,7 +119,10 @@ pub fn open_file(path: &Path, keys: &Keys, macs: &MacKeys) -> Result<Box<dyn Rea
     let mut file = File::open(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
         // A pipe, which is read once: it has what somebody opened before, and no MAC that could be compared first.
-        macs.check_file(&name, &[], None)?;
+        if !macs.is_none() {
+            let what = "is no file that can be read twice, so its MAC cannot be compared first: name the file itself, or leave out --mac-key";
+            return Err(ArchiveError::Refused(format!("{name} {what}")));
+        }
         return Ok(Box::new(BufReader::with_capacity(READ_BYTES, file)));
     }
     let (bytes, mac) = trailer(&mut file).map_err(failed)?;
@@ -251,6 +254,14 @@ mod tests {
         let refused = source.read_to_end(&mut given).unwrap_err().to_string();
         assert!(refused.contains("changed after its MAC was compared"), "{refused}");
         assert!(given.len() < content.len());
+    }
+
+    #[test]
+    fn something_that_is_read_once_is_refused_where_a_mac_is_to_be_compared() {
+        let (none, mac) = (Keys::default(), MacKeys::parse(&"a".repeat(32)).unwrap());
+        let refused = open_file(Path::new("/dev/null"), &none, &mac).err().expect("it is no file").to_string();
+        assert!(refused.starts_with("/dev/null is no file that can be read twice"), "{refused}");
+        assert_eq!(read(Path::new("/dev/null"), &none, &MacKeys::default()).unwrap(), b"");
     }
 
     #[test]

@@ -171,6 +171,19 @@ struct Known {
     base: Option<BaseName>,
 }
 
+impl Known {
+    /// Notes a base that is there by now. Tells whether it is the newest: one that was begun before another node led may stand before theirs,
+    /// and says nothing of how they are written.
+    fn note_base(&mut self, base: BaseName) -> bool {
+        let is_newest = self.base.is_none_or(|newest| newest.index <= base.index);
+        // Behind a gap it leads to nothing that follows: then another one is due.
+        if is_newest && base.index >= self.from {
+            self.base = Some(base);
+        }
+        is_newest
+    }
+}
+
 /// What one listing says.
 struct Listing {
     /// How far the archive is; `None` where there is no base to begin with.
@@ -488,10 +501,8 @@ impl Archiver {
         self.ledger.bases.fetch_add(1, Relaxed);
         self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
         self.app.backups().note_completed(BackupFor::Archive);
-        self.is_outdated = false;
-        // Behind a gap it leads to nothing that follows: then another one is due.
-        if manifest.position.index >= known.from {
-            known.base = Some(manifest.name());
+        if known.note_base(manifest.name()) {
+            self.is_outdated = false;
         }
         // What it makes needless may go.
         self.pruned = None;

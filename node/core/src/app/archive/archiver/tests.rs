@@ -521,6 +521,18 @@ fn a_base_by_another_key_of_macs_is_outdated() {
     }
 }
 
+#[test]
+fn a_base_that_was_begun_before_another_node_led_does_not_pass_for_the_newest() {
+    let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
+    let mut known = Known { from: 5, index: 40, wall: 0, last: None, base: Some(base(20)) };
+    for (index, is_newest, newest) in [(10, false, 20), (25, true, 25), (24, false, 25)] {
+        assert_eq!((known.note_base(base(index)), known.base), (is_newest, Some(base(newest))));
+    }
+    let mut behind_a_gap = Known { from: 30, base: None, ..known };
+    assert!(behind_a_gap.note_base(base(28)) && behind_a_gap.base.is_none(), "it leads to nothing");
+    assert!(behind_a_gap.note_base(base(30)) && behind_a_gap.base == Some(base(30)));
+}
+
 /// A node's archive with these secrets, of which it writes with the first.
 fn by(archive: &Archive, secrets: &str) -> Archive {
     let lines: Vec<_> = secrets.chars().map(|secret| secret.to_string().repeat(32)).collect();
