@@ -716,9 +716,14 @@ fn count(held: &[Lasting], is_it: impl Fn(&str, u8) -> bool) -> usize {
 async fn is_all_that_is_taken(server: &Server, held: &[Lasting]) -> bool {
     let waits = count(held, |kind, _| kind == WAIT);
     let watches = held.len() - waits;
-    metric(server, "quorate_http_resource_taken{resource=\"waits\"}").await == waits as f64
-        && metric(server, "quorate_http_resource_taken{resource=\"watches\"}").await == watches as f64
-        && metric(server, "quorate_http_class_in_use{class=\"waiting\"}").await == waits as f64
+    let metrics = server.get("/metrics").await.text();
+    let shows = |name: &str, count: usize| {
+        let shown = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        shown.unwrap_or_else(|| panic!("{name} is missing in\n{metrics}")) == count as f64
+    };
+    shows("quorate_http_resource_taken{resource=\"waits\"}", waits)
+        && shows("quorate_http_resource_taken{resource=\"watches\"}", watches)
+        && shows("quorate_http_class_in_use{class=\"waiting\"}", waits)
 }
 
 /// Streams and waits of several callers, drawn from a seed: each has its share of the places however long others stay, and a place is free

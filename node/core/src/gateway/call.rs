@@ -173,7 +173,7 @@ impl Call {
         Account::of(self.who(), self.origin.neighbour())
     }
 
-    /// The same for what it takes while it comes.
+    /// The same for places and memory that are few: strangers, who have many addresses, are one account there.
     fn sender(&self) -> Account {
         Account::of_sender(self.who(), self.origin.neighbour())
     }
@@ -457,7 +457,7 @@ impl Call {
 
     /// One more place of this kind, or why not.
     fn share(&self, what: Scarce) -> Result<HeldShare, Full> {
-        self.api.shares.hold(self.payer(), what)
+        self.api.shares.hold(self.sender(), what)
     }
 
     /// Whether this node may have one more watch of any caller.
