@@ -98,7 +98,6 @@ pub async fn run(
         archive,
         ledger,
         known: None,
-        is_outdated: false,
         led: false,
         missing: None,
         written: Instant::now(),
@@ -169,18 +168,20 @@ struct Known {
     last: Option<SegmentName>,
     /// The newest base.
     base: Option<BaseName>,
+    /// Where that, or the last piece, was outdated as this was learned (see [`is_outdated`]): the last entry then. A base at it or behind it
+    /// ends that.
+    outdated_to: Option<u64>,
 }
 
 impl Known {
-    /// Notes a base that is there by now. Tells whether it is the newest: one that was begun before another node led may stand before theirs,
-    /// and says nothing of how they are written.
-    fn note_base(&mut self, base: BaseName) -> bool {
+    /// Notes a base that is there by now. One that was begun before another node led may stand before their base, or before pieces of theirs.
+    fn note_base(&mut self, base: BaseName) {
         let is_newest = self.base.is_none_or(|newest| newest.index <= base.index);
         // Behind a gap it leads to nothing that follows: then another one is due.
         if is_newest && base.index >= self.from {
             self.base = Some(base);
         }
-        is_newest
+        self.outdated_to = self.outdated_to.filter(|to| base.index < *to);
     }
 }
 
@@ -208,7 +209,7 @@ impl Listing {
         let (reach, base) = (reaches.last(), catalogue.bases.last().copied());
         let known = |reach: &Reach| {
             let (from, index, wall) = (reach.from.index, reach.index, reach.wall);
-            Known { from, index, wall, last: last.cloned(), base }
+            Known { from, index, wall, last: last.cloned(), base, outdated_to: None }
         };
         Self {
             known: reach.map(known),
@@ -227,8 +228,6 @@ struct Archiver {
     archive: Archive,
     ledger: Arc<ArchiveLedger>,
     known: Option<Known>,
-    /// A flag, set where the newest base is outdated (see [`is_outdated`]), until another one is made.
-    is_outdated: bool,
     /// Whether this node led at the last look.
     led: bool,
     /// The entry that was to be archived last, and that its log had no more.
@@ -302,8 +301,8 @@ impl Archiver {
         }
         self.listed = Some(Instant::now());
         let known = match self.known.take() {
-            Some(Known { from, index, wall, last: Some(last), base }) => {
-                let mut known = Known { from, index, wall, last: Some(last.clone()), base };
+            Some(Known { from, index, wall, last: Some(last), base, outdated_to }) => {
+                let mut known = Known { from, index, wall, last: Some(last.clone()), base, outdated_to };
                 let archive = self.archive.clone();
                 let after = background::patient_task(async move { archive.segments_after(&last).await });
                 for next in after.await?? {
@@ -334,10 +333,12 @@ impl Archiver {
         if let Some(known) = &self.known {
             self.ledger.note_archived(known.index, known.wall);
         }
-        self.is_outdated = match self.known.as_ref().and_then(|known| Some((known.base?, known.last.clone()))) {
-            Some((base, last)) => is_outdated(&self.archive, base, last, &self.settings.recipients).await?,
-            None => false,
-        };
+        if let Some(known) = &mut self.known
+            && let Some(base) = known.base
+        {
+            let looked = is_outdated(&self.archive, base, known.last.clone(), &self.settings.recipients).await;
+            known.outdated_to = looked?.then_some(known.index);
+        }
         self.note_listing(&listing);
         self.ledger.note_good();
         Ok(listing.last_run)
@@ -419,14 +420,15 @@ impl Archiver {
     /// From here on, behind a base that is to be made: what comes before is missing.
     fn begin_anew(&mut self, applied: &AppliedState) {
         let index = applied.at.index;
-        self.known = Some(Known { from: index, index, wall: applied.wall, last: None, base: None });
+        self.known = Some(Known { from: index, index, wall: applied.wall, last: None, base: None, outdated_to: None });
         self.base_failed = None;
     }
 
     /// Entries that another leader archived, which had no time for a base: one that it may still write leads to them.
     fn go_on_with(&mut self, last_run: Option<(u64, SegmentName)>, applied: u64) {
         if let Some((from, last)) = last_run.filter(|(_, last)| last.last <= applied) {
-            self.known = Some(Known { from, index: last.last, wall: last.wall, last: Some(last), base: None });
+            let (index, wall) = (last.last, last.wall);
+            self.known = Some(Known { from, index, wall, last: Some(last), base: None, outdated_to: None });
         }
     }
 
@@ -501,9 +503,7 @@ impl Archiver {
         self.ledger.bases.fetch_add(1, Relaxed);
         self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
         self.app.backups().note_completed(BackupFor::Archive);
-        if known.note_base(manifest.name()) {
-            self.is_outdated = false;
-        }
+        known.note_base(manifest.name());
         // What it makes needless may go.
         self.pruned = None;
         Ok(())
@@ -514,8 +514,9 @@ impl Archiver {
         let every = millis(self.settings.base_every);
         // By the cluster's clock, which a base is of. One that was made while that was ahead would put the next one off for as long.
         let now = self.app.wall_now();
+        let is_outdated = known.outdated_to.is_some();
         let is_old =
-            |base: BaseName| self.is_outdated || is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
+            |base: BaseName| is_outdated || is_of_before(base.wall, now) || now.saturating_sub(base.wall) >= every;
         // A base of the same entry would have the same name, and what is archived never changes.
         let is_due = known.base.is_none_or(|base| base.index < applied.at.index && is_old(base));
         let failed_lately = self.base_failed.is_some_and(|at| at.elapsed() < BASE_AGAIN_AFTER);

@@ -524,13 +524,20 @@ fn a_base_by_another_key_of_macs_is_outdated() {
 #[test]
 fn a_base_that_was_begun_before_another_node_led_does_not_pass_for_the_newest() {
     let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
-    let mut known = Known { from: 5, index: 40, wall: 0, last: None, base: Some(base(20)) };
-    for (index, is_newest, newest) in [(10, false, 20), (25, true, 25), (24, false, 25)] {
-        assert_eq!((known.note_base(base(index)), known.base), (is_newest, Some(base(newest))));
+    // Another node went on to entry 40, with a base at 20, in a way that is outdated here.
+    let known = |from, base| Known { from, index: 40, wall: 0, last: None, base, outdated_to: Some(40) };
+    let mut led = known(5, Some(base(20)));
+    for (index, newest, outdated_to) in
+        [(10, 20, Some(40)), (25, 25, Some(40)), (24, 25, Some(40)), (40, 40, None), (50, 50, None)]
+    {
+        led.note_base(base(index));
+        assert_eq!((led.base, led.outdated_to), (Some(base(newest)), outdated_to), "after the base of entry {index}");
     }
-    let mut behind_a_gap = Known { from: 30, base: None, ..known };
-    assert!(behind_a_gap.note_base(base(28)) && behind_a_gap.base.is_none(), "it leads to nothing");
-    assert!(behind_a_gap.note_base(base(30)) && behind_a_gap.base == Some(base(30)));
+    let mut behind_a_gap = known(30, None);
+    behind_a_gap.note_base(base(28));
+    assert_eq!(behind_a_gap.base, None, "it leads to nothing");
+    behind_a_gap.note_base(base(30));
+    assert_eq!(behind_a_gap.base, Some(base(30)));
 }
 
 /// A node's archive with these secrets, of which it writes with the first.
