@@ -6,6 +6,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::machine::Dearest;
 use crate::types::Reply;
 
 pub mod log_storage;
@@ -82,4 +83,6 @@ impl fmt::Display for EncodedBatch {
 pub struct BatchReply {
     /// One for each command.
     pub replies: Vec<Reply>,
+    /// Which of its commands took most. For who proposed them, and no part of any answer.
+    pub dearest: Option<Dearest>,
 }

@@ -246,7 +246,7 @@ fn check_group<'e, 'a>(
         });
         let (one_reached, one_answer, applied) = one?;
         let one_answer = one_answer?;
-        if one_answer != *answer {
+        if one_answer.replies != answer.replies {
             let (group, one) = (&answer.replies, &one_answer.replies);
             let differ = group.iter().zip(one).find(|(group, one)| group != one);
             return Err(StateFault::new(format!(
@@ -298,6 +298,7 @@ fn apply_entry<V: View>(
     if reached.log_id.is_some_and(|last| log_id.index <= last.index) {
         return Ok(Err(StateFault::new(format!("the state is at {:?} already", reached.log_id))));
     }
+    let mut dearest = None;
     let replies = match &entry.payload {
         EntryPayload::Blank => Vec::new(),
         EntryPayload::Membership(membership) => {
@@ -313,13 +314,17 @@ fn apply_entry<V: View>(
                 return Ok(Err(StateFault::new(format!("entries are missing before it: {expected} is the next"))));
             }
             match command_codec::decode_batch(bytes) {
-                Ok(batch) => applier.apply_batch(log_id.index, &batch)?,
+                Ok(batch) => {
+                    let replies = applier.apply_batch(log_id.index, &batch)?;
+                    dearest = applier.dearest();
+                    replies
+                }
                 Err(error) => return Ok(Err(StateFault::because("the batch cannot be decoded", error))),
             }
         }
     };
     reached.log_id = Some(log_id);
-    Ok(Ok(BatchReply { replies }))
+    Ok(Ok(BatchReply { replies, dearest }))
 }
 
 #[cfg(test)]

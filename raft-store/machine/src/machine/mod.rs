@@ -99,6 +99,15 @@ pub struct Applier<'v, V: View> {
     contained: Vec<Contained>,
 }
 
+/// The command of a batch that took most of its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dearest {
+    /// Its number among the commands.
+    pub nth: usize,
+    /// The bytes that were counted for it, see [`limits::BATCH_EFFECT_BYTES_MAX`].
+    pub bytes: usize,
+}
+
 /// The batch being applied, and what is at hand while it is.
 #[derive(Debug, Default)]
 struct Work {
@@ -110,6 +119,8 @@ struct Work {
     seed: Seed,
     /// What its commands have taken so far.
     budget: Budget,
+    /// The command that has taken most.
+    dearest: Option<Dearest>,
     /// Steps of the command being applied, or of the part of it that has a bound of its own.
     steps: u64,
     /// Timers that fired at its head.
@@ -240,6 +251,18 @@ impl<'v, V: View> Applier<'v, V> {
         self.spent.saturating_add(self.taken())
     }
 
+    /// Which command of the batch applied last took most. Nothing that is applied knows of it.
+    pub fn dearest(&self) -> Option<Dearest> {
+        self.batch.dearest
+    }
+
+    fn note_taken(&mut self, before: usize) {
+        let (nth, bytes) = (self.batch.nth as usize, self.taken().saturating_sub(before));
+        if self.batch.dearest.is_none_or(|dearest| dearest.bytes < bytes) {
+            self.batch.dearest = Some(Dearest { nth, bytes });
+        }
+    }
+
     /// The writes of everything applied so far.
     pub fn finish(mut self) -> Applied {
         let writes = self.overlay.finish(&mut self.vars);
@@ -251,12 +274,14 @@ impl<'v, V: View> Applier<'v, V> {
         if self.has_taken_all() {
             return Ok(self.reply(Outcome::Deferred));
         }
+        let before = self.taken();
         let reply = match self.at_savepoint(|applier| applier.apply_command(encoded))? {
             Ok(reply) => reply,
             Err(fault) => self.faulted(encoded, fault)?,
         };
         self.take_bytes(reply.outcome.value_bytes());
         self.take_bytes(reply.outcome.detail_bytes());
+        self.note_taken(before);
         Ok(reply)
     }
 
