@@ -1,8 +1,9 @@
-//! Entries of which a command was refused of late since it takes too much work.
+//! Entries of which a command took much work of late, or was refused since it takes too much.
 //!
-//! Owns for how long they are remembered, and which commands look into them: these have a queue of their own and go one at a time, as large
-//! commands do, so that no crowd of them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
+//! Owns for how long they are remembered, and which commands look into them: these have a queue of their own and go one at a time, so that no
+//! crowd of them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,10 +15,10 @@ use quorate_store::types::{
 };
 use tokio::time::Instant;
 
-/// For so long after a refusal.
+/// For so long after such a command.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// Most entries remembered. Each was refused, at a cost to all nodes, within that time.
+/// Most entries remembered. Each had its command, at a cost to all nodes, within that time.
 const KEYS_MAX: usize = 1_024;
 
 /// The entries.
@@ -37,7 +38,8 @@ struct Known {
 }
 
 impl DearEntries {
-    fn may_be_any(&self) -> bool {
+    /// Whether any are remembered. Cheap.
+    pub fn may_be_any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
 
@@ -70,6 +72,17 @@ impl DearEntries {
             Outcome::TxnRejected(rejected) => rejected.key.clone().into_iter().collect(),
             other => action().map_or_else(Vec::new, |action| refused(action, other)),
         };
+        self.remember(keys);
+    }
+
+    /// Remembers the entries into which an encoded command looks that took much.
+    pub fn note_taken(&self, command: &[u8]) {
+        if let Ok(command) = command_codec::decode_command(command) {
+            self.remember(looked_into(&command.action));
+        }
+    }
+
+    fn remember(&self, keys: Vec<Key>) {
         let (mut known, now) = (self.known.lock(), Instant::now());
         known.until.retain(|_, until| *until > now);
         for key in keys {
@@ -103,6 +116,16 @@ fn looks_into(action: &Action, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
         Action::Txn(txn) => of_txn(txn, is_of_these),
         _ => false,
     }
+}
+
+/// All entries that a command has conditions on, or patches.
+fn looked_into(action: &Action) -> Vec<Key> {
+    let keys = RefCell::new(Vec::new());
+    looks_into(action, &|key| {
+        keys.borrow_mut().push(key.clone());
+        false
+    });
+    keys.into_inner()
 }
 
 fn of_write(op: &WriteOp, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
@@ -175,6 +198,20 @@ mod tests {
         tokio::time::advance(REMEMBERED).await;
         assert!(!entries.are_looked_into(&again));
         assert!(!entries.may_be_any(), "no write looks any more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_much_is_known_by_all_that_it_looked_into() {
+        let entries = DearEntries::default();
+        let plain = Txn { then: vec![Step::Write(write("a", false))], ..Txn::default() };
+        let note = |action| entries.note_taken(&command_codec::encode_command(&Command::unnamed(action)));
+        note(Action::Txn(plain));
+        assert!(!entries.may_be_any(), "it looked into nothing");
+        note(Action::Bulk(vec![write("a", true), write("b", false), write("c", true)]));
+        let looks = |key| entries.are_looked_into(&Action::Write(write(key, true)));
+        assert!(looks("a") && !looks("b") && looks("c"));
+        tokio::time::advance(REMEMBERED).await;
+        assert!(!looks("a"));
     }
 
     #[tokio::test(start_paused = true)]

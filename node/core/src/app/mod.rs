@@ -43,6 +43,7 @@ mod clock;
 pub mod cron;
 mod dear;
 pub mod integrity;
+mod lanes;
 pub mod last_room;
 pub mod levels;
 mod lock_queues;
@@ -304,7 +305,7 @@ impl App {
             Passage::Answered(reply) => return Ok(*reply),
         };
         let repeatable = command.request_id.is_some();
-        let urgency = self.inner.proposer.urgency_of(&command.action);
+        let mut urgency = self.inner.proposer.urgency_of(&command.action);
         let encoded = command_codec::encode_command(&command);
         drop(command);
         if encoded.len() > COMMAND_BYTES_MAX {
@@ -323,6 +324,7 @@ impl App {
                     return Ok(reply);
                 }
                 Some(ProposalOutcome::NotProposed) => {}
+                Some(ProposalOutcome::Dear) => urgency = Urgency::Patient,
                 Some(ProposalOutcome::Unknown) => may_be_in_log = true,
                 Some(ProposalOutcome::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
                 None => return Err(of_all_tries(self.no_leader_error())),

@@ -3,8 +3,8 @@
 //! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
 //! of which keeps the log and the state busy for as long as hundreds of small ones: while there are small ones, too, a leader gives large ones half
-//! of the time. Short ones that are as much work go as these do, and before none of them, once that is known. Never retries:
-//! a command whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
+//! of the time. Short ones that are as much work go by themselves, and wait for all others, once that is known. Never retries: a command
+//! whose proposal_outcome is `NotProposed` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,16 +18,18 @@ use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use parking_lot::Mutex;
 use quorate_store::command_codec;
-use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_COMMANDS_MAX};
-use quorate_store::raft::{CommittedLeaderId, EncodedBatch, NodeId};
+use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_EFFECT_BYTES_MAX};
+use quorate_store::machine::Dearest;
+use quorate_store::raft::{BatchReply, CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
 use quorate_store::types::{Action, Batch, Outcome, Reply, WallMillis};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
 use super::awake::Awake;
 use super::clock::Clock;
 use super::dear::DearEntries;
+use super::lanes::{Decided, Lane, Traffic, Weight};
 use super::peers::Peers;
 use super::view::View;
 use super::wall::{self, WallClocks};
@@ -36,21 +38,14 @@ use crate::metrics::Metrics;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::watchdog;
 
-/// Groups of one queue on their way at once. Two keep the log busy while one waits for its quorum; more only make groups smaller,
-/// and the cost of a group is what limits throughput.
-const GROUPS_IN_FLIGHT_MAX: usize = 2;
-
 /// How often the task that makes groups lets others bring their commands, as long as they do. Bounds what that costs a command that waits.
 const GATHERING_TURNS_MAX: usize = 16;
 
 /// From so many bytes on a command goes by itself: a group would save nothing, and who writes little would wait for all of it.
 const LARGE_BYTES: usize = 16 * 1024;
 
-/// So long after a small command others are likely to come, and large ones go one by one.
-const SMALL_OF_LATE: Duration = Duration::from_millis(50);
-
-/// Longest pause after a large command.
-const LARGE_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A command that takes so much of what a batch may is as much work as a large one, however short it is: some milliseconds of all nodes.
+const DEAR_BYTES: usize = BATCH_EFFECT_BYTES_MAX / 4;
 
 /// Commands waiting for a group. Beyond it clients are told to come again.
 const QUEUE_COMMANDS_MAX: usize = 16_384;
@@ -65,7 +60,7 @@ pub enum Urgency {
     Usual,
     /// Sessions, locks and what hangs on them: small, few, and others wait for them.
     Urgent,
-    /// Commands that look into entries that were too dear of late: each is short, and as much work as a large one.
+    /// Commands that look into entries of which some took much work of late: each is short, and as much work as a large one.
     Patient,
 }
 
@@ -165,14 +160,17 @@ impl Proposer {
     /// Starts the gathering tasks; they end when the last clone of the proposer is dropped.
     pub fn start(parts: Arc<ProposerParts>) -> Self {
         watchdog::spawn(watch_clock(Arc::downgrade(&parts)));
-        let small = Arc::new(SmallCommands::default());
-        let start = |urgency, size| Gatherer::start(urgency, size, small.clone(), parts.clone());
+        let (traffic, dear) = (Arc::new(Traffic::default()), Arc::new(DearEntries::default()));
+        let start = |urgency, weight| {
+            let lane = Lane::new(weight, Arc::clone(&traffic));
+            Gatherer::start(urgency, lane, Arc::clone(&dear), parts.clone())
+        };
         Self {
-            usual: start(Urgency::Usual, Size::Small),
-            urgent: start(Urgency::Urgent, Size::Small),
-            large: start(Urgency::Usual, Size::Large),
-            patient: start(Urgency::Patient, Size::Large),
-            dear: Arc::default(),
+            usual: start(Urgency::Usual, Weight::Small),
+            urgent: start(Urgency::Urgent, Weight::Small),
+            large: start(Urgency::Usual, Weight::Large),
+            patient: start(Urgency::Patient, Weight::Dear),
+            dear,
         }
     }
 
@@ -190,7 +188,8 @@ impl Proposer {
         if self.dear.are_looked_into(action) { Urgency::Patient } else { Urgency::of(action) }
     }
 
-    /// Chooses that of the only command of a group that another node forwarded. A larger group is not looked at: all would wait for one.
+    /// Chooses that of the only command of a group that another node forwarded. In a larger group, which all would wait for, they are looked
+    /// for before it is proposed: they are sent back, to be forwarded alone.
     pub fn urgency_of_forwarded(&self, command: &Bytes, told: Urgency) -> Urgency {
         let is_patient = told == Urgency::Usual && self.dear.are_looked_into_by(command);
         if is_patient { Urgency::Patient } else { told }
@@ -253,62 +252,25 @@ impl Backlog {
     }
 }
 
-/// How large the commands of a queue are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Size {
-    Small,
-    /// At least [`LARGE_BYTES`], or as much work, see [`Urgency::Patient`].
-    Large,
-}
-
-impl Size {
-    /// Most commands of a group.
-    fn commands_max(self) -> usize {
-        match self {
-            Self::Small => BATCH_COMMANDS_MAX,
-            Self::Large => 1,
-        }
-    }
-}
-
-/// When a small command was on its way through this node last.
-#[derive(Debug, Default)]
-struct SmallCommands(Mutex<Option<tokio::time::Instant>>);
-
-impl SmallCommands {
-    fn came(&self) {
-        *self.0.lock() = Some(tokio::time::Instant::now());
-    }
-
-    fn came_since(&self, begun: tokio::time::Instant) -> bool {
-        self.0.lock().is_some_and(|last| last >= begun)
-    }
-
-    fn came_of_late(&self) -> bool {
-        self.0.lock().is_some_and(|last| last.elapsed() < SMALL_OF_LATE)
-    }
-}
-
 struct Gatherer {
     urgency: Urgency,
-    size: Size,
+    lane: Lane,
     waiting: mpsc::Receiver<Pending>,
     queued_bytes: Arc<AtomicUsize>,
-    small: Arc<SmallCommands>,
+    dear: Arc<DearEntries>,
     parts: Arc<ProposerParts>,
 }
 
 impl Gatherer {
-    fn start(urgency: Urgency, size: Size, small: Arc<SmallCommands>, parts: Arc<ProposerParts>) -> Queue {
+    fn start(urgency: Urgency, lane: Lane, dear: Arc<DearEntries>, parts: Arc<ProposerParts>) -> Queue {
         let (sender, waiting) = mpsc::channel(QUEUE_COMMANDS_MAX);
         let bytes = Arc::new(AtomicUsize::new(0));
-        let gatherer = Self { urgency, size, waiting, queued_bytes: bytes.clone(), small, parts };
+        let gatherer = Self { urgency, lane, waiting, queued_bytes: bytes.clone(), dear, parts };
         watchdog::spawn(gatherer.run());
         Queue { sender, bytes }
     }
 
     async fn run(mut self) {
-        let in_flight = Arc::new(Semaphore::new(GROUPS_IN_FLIGHT_MAX));
         let mut left_over = None;
         loop {
             let first = match left_over.take() {
@@ -318,32 +280,13 @@ impl Gatherer {
                     None => return,
                 },
             };
-            // Waiting for the permit with a command in hand is what makes groups: the queue fills meanwhile.
-            let permits = if self.leaves_room() { GROUPS_IN_FLIGHT_MAX as u32 } else { 1 };
-            let permit = in_flight.clone().acquire_many_owned(permits).await.expect("the semaphore is never closed");
+            // Waiting for the turn with a command in hand is what makes groups: the queue fills meanwhile.
+            let turn = self.lane.turn().await;
             self.let_others_come().await;
             let group;
             (group, left_over) = self.gather(first);
-            let (parts, urgency, size, small) = (self.parts.clone(), self.urgency, self.size, self.small.clone());
-            watchdog::spawn(async move {
-                let begun = tokio::time::Instant::now();
-                match size {
-                    // At its begin and at its end: a large one between these two, or around them, is in its way.
-                    Size::Small => {
-                        small.came();
-                        parts.decide(group, urgency).await;
-                        small.came();
-                    }
-                    // Small ones had to wait for it: they get as long, of the log, of the disk, and of the state.
-                    Size::Large => {
-                        let decided = parts.decide(group, urgency).await;
-                        if decided == Decided::Here && small.came_since(begun) {
-                            tokio::time::sleep(begun.elapsed().min(LARGE_PAUSE_MAX)).await;
-                        }
-                    }
-                }
-                drop(permit);
-            });
+            let (parts, urgency, dear) = (self.parts.clone(), self.urgency, Arc::clone(&self.dear));
+            watchdog::spawn(turn.take(async move { parts.decide(group, urgency, &dear).await }));
         }
     }
 
@@ -353,15 +296,10 @@ impl Gatherer {
         for _ in 0..GATHERING_TURNS_MAX {
             let before = self.waiting.len();
             tokio::task::yield_now().await;
-            if self.waiting.len() == before || self.waiting.len() >= self.size.commands_max() {
+            if self.waiting.len() == before || self.waiting.len() >= self.lane.weight().commands_max() {
                 return;
             }
         }
-    }
-
-    /// Whether large commands go one at a time, for the sake of small ones.
-    fn leaves_room(&self) -> bool {
-        self.size == Size::Large && self.small.came_of_late()
     }
 
     /// Takes what waits, up to the bounds of a batch. The second part did not fit any more.
@@ -377,7 +315,7 @@ impl Gatherer {
             self.queued_bytes.fetch_sub(length, Ordering::Relaxed);
             bytes += length;
             group.push(pending);
-            if group.len() == self.size.commands_max() {
+            if group.len() == self.lane.weight().commands_max() {
                 break;
             }
         }
@@ -385,17 +323,18 @@ impl Gatherer {
     }
 }
 
-/// Where a group was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decided {
-    /// In this node's log.
-    Here,
-    /// At another node, or nowhere.
-    NotHere,
+/// A batch that was decided here.
+struct InLog {
+    /// Its log index.
+    index: u64,
+    /// One for each command.
+    replies: Vec<Reply>,
+    /// Which of its commands took most.
+    dearest: Option<Dearest>,
 }
 
 impl ProposerParts {
-    async fn decide(&self, mut group: Vec<Pending>, urgency: Urgency) -> Decided {
+    async fn decide(&self, mut group: Vec<Pending>, urgency: Urgency, dear: &DearEntries) -> Decided {
         // A command whose submitter gave up first was answered with "not applied": it must never be proposed.
         group.retain(|pending| !pending.claimed.swap(true, Ordering::AcqRel));
         // One of a peer has nobody here who gives up for it, and the client that it came from was answered by now.
@@ -407,7 +346,7 @@ impl ProposerParts {
         }
         match self.view.now().leader {
             Some(leader) if leader == self.self_id => {
-                self.propose(group, urgency).await;
+                self.propose(group, urgency, dear).await;
                 return Decided::Here;
             }
             Some(leader) => {
@@ -421,14 +360,28 @@ impl ProposerParts {
     }
 
     /// Proposes the group until nothing of it is deferred: a batch whose effects grow too large leaves its rest undecided,
-    /// but always decides its first command.
-    async fn propose(&self, mut group: Vec<Pending>, urgency: Urgency) {
-        while !group.is_empty() {
+    /// but always decides its first command. What is known to be dear goes back, to come again by itself: else all others would wait for it.
+    async fn propose(&self, mut group: Vec<Pending>, urgency: Urgency, dear: &DearEntries) {
+        loop {
+            if urgency == Urgency::Usual && dear.may_be_any() {
+                let is_dear = |pending: &Pending| dear.are_looked_into_by(&pending.command);
+                let (too_dear, others): (Vec<_>, Vec<_>) = group.into_iter().partition(is_dear);
+                settle(too_dear, || ProposalOutcome::Dear);
+                group = others;
+            }
+            if group.is_empty() {
+                return;
+            }
             let commands = group.iter().map(|pending| pending.command.clone()).collect();
-            let (index, replies) = match self.put_in_log(commands).await {
+            let InLog { index, replies, dearest } = match self.put_in_log(commands).await {
                 Ok(done) => done,
                 Err(proposal_outcome) => return settle(group, || proposal_outcome.clone()),
             };
+            // Long ones have a queue of their own already.
+            let is_noted = |found: &Dearest| found.bytes >= DEAR_BYTES && group[found.nth].command.len() < LARGE_BYTES;
+            if let Some(Dearest { nth, .. }) = dearest.filter(is_noted) {
+                dear.note_taken(&group[nth].command);
+            }
             if urgency == Urgency::Urgent {
                 // Who coordinates looks at the state right after the answer: for its place in a queue, or who else came.
                 self.state.wait_applied(index).await;
@@ -450,13 +403,13 @@ impl ProposerParts {
     /// Stamps and proposes one batch of the node's own housekeeping (an empty one moves the clocks). Returns once reads here see
     /// what it did: what is done next follows from what they see.
     pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<Reply>, ProposalOutcome> {
-        let (index, replies) = self.put_in_log(commands).await?;
+        let InLog { index, replies, .. } = self.put_in_log(commands).await?;
         self.state.wait_applied(index).await;
         Ok(replies)
     }
 
-    /// Stamps and proposes one batch. Gives its log index and its replies, a moment before reads see what they say.
-    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<(u64, Vec<Reply>), ProposalOutcome> {
+    /// Stamps and proposes one batch. Gives what came of it, a moment before reads see what it says.
+    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<InLog, ProposalOutcome> {
         self.awake.expect();
         let (leadership, clock) = self.stamp().await.ok_or(ProposalOutcome::NotProposed)?;
         let _under_way = self.clock.propose(leadership);
@@ -475,7 +428,8 @@ impl ProposerParts {
             Ok(Ok(response)) => {
                 self.metrics.observe_batch_done(begin.elapsed());
                 self.awake.expect();
-                Ok((response.log_id.index, response.data.replies))
+                let BatchReply { replies, dearest } = response.data;
+                Ok(InLog { index: response.log_id.index, replies, dearest })
             }
             // Rejected before it was appended: openraft gives these two for nothing else.
             Ok(Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {

@@ -304,6 +304,9 @@ pub enum ProposalOutcome {
         /// What it lacks.
         lack: Lack,
     },
+    /// It was not decided, and never will be by this try: it is much work, for which all that came with it would wait. It is to come again by
+    /// itself.
+    Dear,
 }
 
 impl ProposalOutcome {
