@@ -67,15 +67,24 @@ pub(super) fn parse(text: &[u8], beyond: Beyond) -> Result<Json<'_>, JsonError> 
     }
 }
 
-/// How many bytes stand in a string as they are, up to the next that may not. By blocks, which the compiler turns into
-/// vector instructions: long strings are most of the bytes of most documents.
+/// How many bytes stand in a string as they are, up to the next that may not. Most strings are short: their bytes are looked at one by one.
+/// Then by blocks, which the compiler turns into vector instructions: long strings are most of the bytes of most documents.
 pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
+    const SHORT: usize = 24;
     let is_special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    let mut first = 0;
+    while first < SHORT {
+        match bytes.get(first) {
+            Some(byte) if !is_special(byte) => first += 1,
+            _ => return first,
+        }
+    }
+    let bytes = &bytes[first..];
     let blocks = bytes.chunks_exact(32);
     let plain_blocks =
         blocks.take_while(|block| !block.iter().fold(false, |found, byte| found | is_special(byte))).count();
     let rest = &bytes[32 * plain_blocks..];
-    32 * plain_blocks + rest.iter().position(is_special).unwrap_or(rest.len())
+    first + 32 * plain_blocks + rest.iter().position(is_special).unwrap_or(rest.len())
 }
 
 struct Cursor<'a> {
@@ -135,7 +144,16 @@ impl<'a> Cursor<'a> {
             return Ok(Json::Array(items));
         }
         loop {
-            items.push(self.value(depth)?);
+            // The longest lists there are have nothing else, and nothing between: that is quick.
+            let item = match self.digits_only() {
+                Some(number) => Json::Number(number),
+                None => self.value(depth)?,
+            };
+            items.push(item);
+            if self.take(b',') {
+                self.skip_blanks();
+                continue;
+            }
             self.skip_blanks();
             if self.take(b']') {
                 return Ok(Json::Array(items));
@@ -146,28 +164,51 @@ impl<'a> Cursor<'a> {
 
     fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         let start = self.at;
-        let mut has_escapes = false;
         self.at += 1;
+        self.skip_plain();
+        if self.take(b'"') {
+            return Ok(Cow::Borrowed(&self.text[start + 1..self.at - 1]));
+        }
         loop {
-            self.at += self.bytes.get(self.at..).map_or(0, plain_bytes);
             match self.peek() {
                 Some(b'"') => break self.at += 1,
-                Some(b'\\') => {
-                    has_escapes = true;
-                    self.at += 2;
-                }
+                Some(b'\\') => self.at += 2,
                 _ => return Err(self.expected("`\"`, or the character escaped")),
             }
-        }
-        if !has_escapes {
-            return Ok(Cow::Borrowed(&self.text[start + 1..self.at - 1]));
+            self.skip_plain();
         }
         // Ends behind a quote, which is a character of its own.
         let decoded = serde_json::from_str(&self.text[start..self.at]);
         decoded.map(Cow::Owned).map_err(|_| JsonError::Expected { at: start, expected: "a string with proper escapes" })
     }
 
+    fn skip_plain(&mut self) {
+        self.at += self.bytes.get(self.at..).map_or(0, plain_bytes);
+    }
+
+    /// A short number of digits alone, if one starts here: most are. Any other is left where it was, to [`Self::number`].
+    fn digits_only(&mut self) -> Option<Number<'a>> {
+        /// Far from the greatest double.
+        const SHORT: usize = 18;
+        let (start, bytes) = (self.at, self.bytes);
+        let mut end = start;
+        while end - start <= SHORT && bytes.get(end).is_some_and(u8::is_ascii_digit) {
+            end += 1;
+        }
+        let has_more = matches!(bytes.get(end), Some(b'.' | b'e' | b'E'));
+        // A leading zero stands alone.
+        let is_number = end > start && (bytes[start] != b'0' || end == start + 1);
+        if has_more || !is_number || end - start > SHORT {
+            return None;
+        }
+        self.at = end;
+        Some(Number::from_digits(&self.text[start..end]))
+    }
+
     fn number(&mut self) -> Result<Json<'a>, JsonError> {
+        if let Some(number) = self.digits_only() {
+            return Ok(Json::Number(number));
+        }
         let start = self.at;
         self.take(b'-');
         // A leading zero stands alone.
