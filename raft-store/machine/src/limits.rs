@@ -58,6 +58,10 @@ pub const GRANT_BYTES: usize = 8 * LOOK_BYTES;
 /// most of them from disk.
 pub const EXPIRY_BYTES: usize = 8 * LOOK_BYTES;
 
+/// What to remove an entry of a range takes of the bound of a transaction, beside its rows: as much work as a dozen looks, while a few bytes name
+/// any number of them. So a transaction removes about 2,300 entries of ranges at most.
+pub const REMOVAL_BYTES: usize = 12 * LOOK_BYTES;
+
 /// Most numbers drawn at once: a mistake does not use up a sequence.
 pub const NUMBERS_MAX: u32 = 1_000_000;
 
@@ -85,15 +89,14 @@ pub const BATCH_BYTES_MAX: usize = BATCH_BYTES_SOFT_MAX + COMMAND_BYTES_MAX + 8 
 /// values: it reads one, moves it to the history, writes another and shows the first; and by all the steps that it may take.
 pub const BATCH_EFFECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes that a step takes of the bound of a batch. A list of short values has an element in each two bytes of its text, and to look
-/// at one is a step, see [`crate::document::Steps`].
+/// Bytes that a step takes of the bound of a batch. [`crate::document::Steps`] says what counts as how many.
 pub const STEP_BYTES: usize = 2;
 
 /// Most steps that one command takes to judge its conditions and to change documents; each write of a bulk has as many, and each entry that
 /// a find, a claim or an `update_where` looks at. A step is about 5 ns, so this is about 20 ms, for which nothing else is applied on any
-/// node: leaders are missed after some tenths of a second. It is also all that a batch may take. A document of the largest size takes less
-/// than a fifth of it to be parsed, and as much again for each condition that looks through a list of that size. The steps to take
-/// an entry out of its indexes count, but are never refused: mostly they are less than half as many, since an entry is gone through once for all of them.
+/// node: leaders are missed after some tenths of a second. It is also all that a batch may take. A list of the shortest values that fills a
+/// document takes nearly all of it to be parsed, and two steps for each element that a condition looks at. The steps to take an entry
+/// out of its indexes count, but are never refused: mostly they are less than half as many, since an entry is gone through once for all of them.
 pub const COMMAND_STEPS_MAX: u64 = (BATCH_EFFECT_BYTES_MAX / STEP_BYTES) as u64;
 
 /// Largest row: decoding takes what a record claims, and this is well below what it may. The largest rows are audit groups,
@@ -222,7 +225,8 @@ pub const READ_FAULTS_MAX: usize = 32;
 
 const _: () = assert!(BATCH_BYTES_SOFT_MAX <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_EFFECT_BYTES_MAX > 4 * VALUE_BYTES_MAX);
-const _: () = assert!(COMMAND_STEPS_MAX > 4 * (VALUE_BYTES_MAX / STEP_BYTES) as u64);
+// The longest list there is can be parsed.
+const _: () = assert!(COMMAND_STEPS_MAX > 5 * (VALUE_BYTES_MAX / 2) as u64);
 const _: () = assert!(COMMAND_BYTES_MAX > VALUE_BYTES_MAX + KEY_BYTES_MAX);
 
 /// Longest name of a collection. Every key below it repeats it, and each write looks for the rules of its key.

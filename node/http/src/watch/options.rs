@@ -211,7 +211,7 @@ impl WatchView {
             None => std::borrow::Cow::Borrowed(&self.criteria),
         };
         let is_json = criteria.needs_document() && entry.value.kind == ContentKind::Json;
-        steps.take_parsing(if is_json { entry.value.data.len() } else { 0 })?;
+        steps.take_parsing(if is_json { entry.value.data.as_slice() } else { &[] })?;
         let document = if is_json { Json::parse_stored(&entry.value.data).ok() } else { None };
         let meta = Some(&entry.meta);
         criteria.hold_within(&Subject { key, meta, is_locked, document: document.as_ref(), clock, wall }, steps)

@@ -133,8 +133,14 @@ fn prepare(store: &mut Store, action: Action) -> Outcome {
     outcome
 }
 
+/// Elements of a list that is parsed, and looked through by two conditions or patched by some operations, before more is refused.
+const ELEMENTS: usize = 400_000;
+
 /// Elements of a list that is about as long as a value may be.
-const ELEMENTS: usize = 700_000;
+const ELEMENTS_MAX: usize = 700_000;
+
+/// Elements of a list after which a step of building an index just goes on.
+const ELEMENTS_OF_HALF: usize = 345_000;
 
 /// Members of an object that is about as long as a value may be.
 const MEMBERS: usize = 100_000;
@@ -155,8 +161,8 @@ fn document(text: String) -> Value {
     Value { kind: ContentKind::Json, data: text.into_bytes() }
 }
 
-fn a_list() -> Value {
-    document(format!(r#"{{"a":[{}]}}"#, vec!["0"; ELEMENTS].join(",")))
+fn a_list(elements: usize) -> Value {
+    document(format!(r#"{{"a":[{}]}}"#, vec!["0"; elements].join(",")))
 }
 
 fn a_wide_object() -> Value {
@@ -209,7 +215,7 @@ fn empty() -> Store {
 
 fn list() -> Store {
     let mut store = empty();
-    prepare(&mut store, on_list(Change::Upsert(a_list()), false));
+    prepare(&mut store, on_list(Change::Upsert(a_list(ELEMENTS)), false));
     store
 }
 
@@ -242,7 +248,7 @@ fn indexes() -> String {
 /// With as many fields as are not too dear for an object with so many members.
 fn empty_by_rules() -> Store {
     let mut store = empty();
-    let fields: Vec<_> = (0..20).map(|nth| format!(r#""f{nth}":{{"type":"long"}}"#)).collect();
+    let fields: Vec<_> = (0..3).map(|nth| format!(r#""f{nth}":{{"type":"long"}}"#)).collect();
     declare(&mut store, &format!(r#"{{"fields":{{{}}},"indexes":[{}]}}"#, fields.join(","), indexes()));
     store
 }
@@ -319,8 +325,10 @@ fn over_ranges() -> Action {
     Action::Txn(Txn { then: vec![Step::Branch(branch)], ..Txn::default() })
 }
 
+/// Removes as many as one transaction may.
 fn removing() -> Action {
-    let step = RemoveStep { range: whole_range(), return_previous: true };
+    let range = KeyRange::new(b"d/".to_vec(), Some(b"d/02100".to_vec()));
+    let step = RemoveStep { range, return_previous: true };
     Action::Txn(Txn { then: vec![Step::Remove(step)], ..Txn::default() })
 }
 
@@ -522,11 +530,11 @@ fn keeping() -> Vec<Action> {
     ]
 }
 
-/// A few long documents and the indexes for which they have to be read.
+/// Long documents and the indexes for which they have to be read.
 fn lists_to_index() -> Store {
     let mut store = empty();
-    for nth in 0..4 {
-        prepare(&mut store, Action::Write(write(&format!("d/{nth}"), Change::Upsert(a_list()))));
+    for (nth, elements) in [ELEMENTS_OF_HALF, ELEMENTS_MAX, ELEMENTS_MAX].into_iter().enumerate() {
+        prepare(&mut store, Action::Write(write(&format!("d/{nth}"), Change::Upsert(a_list(elements)))));
     }
     declare(&mut store, &format!(r#"{{"indexes":[{}]}}"#, indexes()));
     store

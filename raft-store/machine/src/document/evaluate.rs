@@ -420,7 +420,7 @@ fn equals(found: &Json<'_>, value: &Value, look: Look<'_>) -> bool {
 
 fn contains(found: &Json<'_>, operand: &Operand, look: Look<'_>) -> bool {
     match (found, operand) {
-        (Json::Array(items), Operand::One(value)) => look.steps.take(items.len()) && has(items, value, look),
+        (Json::Array(items), Operand::One(value)) => look.steps.take_elements(items.len()) && has(items, value, look),
         _ => texts(found, operand, |text, part| look.steps.take_search(text, part) && text.contains(part)),
     }
 }
@@ -433,12 +433,8 @@ fn has(items: &[Json<'_>], value: &Value, look: Look<'_>) -> bool {
     }
     // Read once, and not for each element.
     let worth = sought.value();
-    items.iter().any(|item| match item {
-        Json::Number(number) => {
-            number == sought || (look.steps.take_number(number) && number.value().compare(worth).is_eq())
-        }
-        _ => false,
-    })
+    let is_sought = |number: &Number<'_>| look.steps.take_number(number) && number.value().compare(worth).is_eq();
+    items.iter().any(|item| matches!(item, Json::Number(number) if number == sought || is_sought(number)))
 }
 
 /// Whether the order of the field and each value is as expected.

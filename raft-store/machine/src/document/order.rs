@@ -25,7 +25,7 @@ pub(crate) fn same_within(a: &Json<'_>, b: &Json<'_>, steps: &Steps) -> bool {
             a == b || (steps.take_number(a) && steps.take_number(b) && a.value().compare(b.value()).is_eq())
         }
         (Json::Array(a), Json::Array(b)) => {
-            a.len() == b.len() && steps.take(a.len()) && a.iter().zip(b).all(|(a, b)| same_within(a, b, steps))
+            a.len() == b.len() && steps.take_elements(a.len()) && a.iter().zip(b).all(|(a, b)| same_within(a, b, steps))
         }
         (Json::Object(a), Json::Object(b)) if a.len() != b.len() => false,
         (Json::Object(a), Json::Object(b)) => {

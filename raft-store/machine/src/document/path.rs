@@ -335,6 +335,6 @@ mod tests {
         assert_eq!(taken(&["a"]), 3);
         assert_eq!(taken(&["a.x", "a.z"]), 3 + 2 * 2);
         // A member is looked for among two names, and among four.
-        assert_eq!((taken(&["a", "b"]), taken(&["a", "b", "c", "d"])), (3 * 2, 3 * 3));
+        assert_eq!((taken(&["a", "b"]), taken(&["a", "b", "c", "d"])), (3 * 2, 3 * 4));
     }
 }

@@ -1,7 +1,8 @@
 //! Steps: what it takes to look at documents and to change them.
 //!
 //! Owns the count and what each kind of work counts as. Counts what there is to do, before it is done, and never how long it takes:
-//! the same work counts the same on every node. A step is about as long as to look at one element of an array.
+//! the same work counts the same on every node. A step stands for 5 ns, or some 50 instructions of a development build, in which
+//! `scripts/instructions` counts what the dearest commands take: what each kind of work counts as follows from that.
 
 use std::cell::Cell;
 
@@ -11,9 +12,17 @@ use super::json::{Json, Object};
 use super::number::Number;
 use crate::limits;
 
-/// Bytes of a text that are parsed in one step. Short values in long lists take four times as long, but no document is parsed more than
-/// a few times for one command.
+/// Bytes of a text that are parsed in one step, beside the values in it.
 const PARSED_BYTES: usize = 2;
+
+/// Steps for each value, and for each name, in a text that is parsed: a place for it is made, and given back.
+const PARSED_PART: usize = 4;
+
+/// Steps for each of a document that is written as a text again, since it is patched.
+const WRITTEN_PART: usize = 2;
+
+/// Steps to hold an element of an array against another value.
+const ELEMENT: usize = 2;
 
 /// Elements and members that move up or down in one step.
 const MOVED: usize = 4;
@@ -80,9 +89,20 @@ impl Steps {
     }
 
     /// Counts the parsing of a text.
-    pub fn take_parsing(&self, bytes: usize) -> Result<(), TooDear> {
-        self.take(bytes / PARSED_BYTES);
+    pub fn take_parsing(&self, text: &[u8]) -> Result<(), TooDear> {
+        self.take(text.len() / PARSED_BYTES + PARSED_PART * parts_at_most(text));
         self.judge(())
+    }
+
+    /// Counts that a document with this text is written again.
+    pub(crate) fn take_writing(&self, text: &[u8]) -> Result<(), TooDear> {
+        self.take(WRITTEN_PART * parts_at_most(text));
+        self.judge(())
+    }
+
+    /// Counts that elements are held against a value, or against as many others.
+    pub(super) fn take_elements(&self, count: usize) -> bool {
+        self.take(count.saturating_mul(ELEMENT))
     }
 
     /// Counts work that is to be done. Whether it may be; once something may not, nothing may.
@@ -141,15 +161,21 @@ impl Steps {
         self.take(bytes.saturating_mul(1 + levels) / COMPARED_BYTES)
     }
 
-    /// Counts a search for `names` among others that are in order.
+    /// Counts a search for `names` among others that are in order: at each level two are compared.
     pub(super) fn take_looks(&self, names: usize, among: usize) -> bool {
-        self.take(names.saturating_mul(1 + levels(among)))
+        self.take(names.saturating_mul(1 + levels(among) * 3 / 2))
     }
 
     /// Counts elements that move up or down.
     pub(super) fn take_moving(&self, elements: usize) -> bool {
         self.take(elements / MOVED)
     }
+}
+
+/// About the values and names in a text, and never less: each but the outermost value stands behind one of these. Strings may have them, too,
+/// which only makes it more.
+fn parts_at_most(text: &[u8]) -> usize {
+    text.iter().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count()
 }
 
 /// How often something is halved.
@@ -169,6 +195,18 @@ mod tests {
         assert!(!steps.take(5));
         assert!(!steps.take(0));
         assert_eq!(steps.judge("found"), Err(TooDear { limit: 10, actual: 15 }));
+    }
+
+    #[test]
+    fn a_text_counts_by_its_bytes_and_by_the_parts_in_it() {
+        for (text, parts) in [("", 0), ("0", 0), (r#"{"a":[0,[1],{"b":2}]}"#, 8), (r#"{"a":"b, [c]"}"#, 4)] {
+            let (parsing, writing) = (Steps::unbounded(), Steps::unbounded());
+            parsing.take_parsing(text.as_bytes()).expect("there is no bound");
+            writing.take_writing(text.as_bytes()).expect("there is no bound");
+            let bytes = text.len() / PARSED_BYTES;
+            let expected = [bytes + PARSED_PART * parts, WRITTEN_PART * parts].map(|steps| steps as u64);
+            assert_eq!([parsing.taken(), writing.taken()], expected, "{text}");
+        }
     }
 
     #[test]

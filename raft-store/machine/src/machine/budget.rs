@@ -70,6 +70,11 @@ impl<V: View> Applier<'_, V> {
         self.taken() >= self.bounds.batch_bytes / parts
     }
 
+    /// Whether the batch has reached a half of its bound, before something that may take all of it.
+    pub(super) fn has_taken_half(&self) -> bool {
+        self.taken() >= self.bounds.batch_bytes / 2
+    }
+
     /// Whether the batch has reached its bound.
     pub(super) fn has_taken_all(&self) -> bool {
         self.taken() >= self.bounds.batch_bytes

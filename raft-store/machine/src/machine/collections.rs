@@ -261,7 +261,7 @@ pub(super) fn document_within<'a>(
     row: &EntryRow<'a>,
     steps: &Steps,
 ) -> Result<Result<Option<Json<'a>>, TooDear>, Fault> {
-    let parsed = if row.kind == ContentKind::Json { row.data.len() } else { 0 };
+    let parsed = if row.kind == ContentKind::Json { row.data } else { &[] };
     match steps.take_parsing(parsed) {
         Ok(()) => document_of(row_key, row).map(Ok),
         Err(dear) => Ok(Err(dear)),

@@ -158,7 +158,8 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok((taken, IndexStage::Ready)) };
             start = [last.as_slice(), &[0]].concat();
             for entry in &page {
-                if taken > 0 && self.has_taken_all() {
+                // The next one may take all that a batch may.
+                if taken > 0 && self.has_taken_half() {
                     return Ok((taken, stage));
                 }
                 taken += 1;
@@ -182,7 +183,7 @@ impl<V: View> Applier<'_, V> {
         let key = entry::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
         let key = stored_key(key)?;
         let current = decode_current(row_key, value, self.vars.revision)?;
-        // One index takes less than half of what a command may: an entry is taken in whatever it takes, and the rest follows in other steps.
+        // An entry is taken in whatever it takes: hardly more than a command may, and the rest follows in other steps.
         let steps = Steps::unbounded();
         let document = document_within(row_key, &current, &steps)?.expect("there is no bound");
         let found = rule.values(document.as_ref(), &steps);

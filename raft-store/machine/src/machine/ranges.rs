@@ -24,7 +24,7 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn compare(&mut self, comparison: &Comparison) -> Result<bool, Fault> {
         let Comparison { range, operator, with } = comparison;
         let (mut holds, mut any) = (true, false);
-        self.each_live(range, |_, row| {
+        self.each_live(range, 0, |_, row| {
             any = true;
             let ordering = with.ordering(Some((&row.meta, row.data)));
             holds = ordering.is_some_and(|ordering| operator.holds(ordering));
@@ -45,7 +45,7 @@ impl<V: View> Applier<'_, V> {
         // In the order in which they come, what is behind the limit is only counted.
         let kept_max = if *order == ListOrder::BY_KEY { step.limit().saturating_add(1) } else { usize::MAX };
         let (mut count, mut found) = (0_u64, Vec::new());
-        self.each_live(range, |key, row| {
+        self.each_live(range, 0, |key, row| {
             count += 1;
             if *shown != ListShown::Count && found.len() < kept_max && filter.passes(&row.meta) {
                 found.push((key, row.to_entry()));
@@ -73,9 +73,9 @@ impl<V: View> Applier<'_, V> {
     /// Removes the entries of a range, or says which of them cannot be removed. `place` points to the step.
     pub(super) fn remove_range(&mut self, step: &RemoveStep, place: &str, caller: &Caller) -> Stepped<Removed> {
         let refused = |key, why| Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why });
-        let own_revision = self.batch.joint.flatten();
+        let (own_revision, taken_before) = (self.batch.joint.flatten(), self.taken());
         let (mut keys, mut written) = (Vec::new(), None);
-        self.each_live(&step.range, |key, row| {
+        self.each_live(&step.range, limits::REMOVAL_BYTES, |key, row| {
             if own_revision == Some(row.meta.mod_revision) {
                 written = Some(key);
                 return Ok(false);
@@ -87,6 +87,10 @@ impl<V: View> Applier<'_, V> {
             return Err(refused(key, Rejection::Txn(TxnRefusal::KeyTwice)).into());
         }
         let mut removed = Removed { count: 0, entries: Vec::new() };
+        // The transaction is rejected then: what would be removed would only be put back.
+        if self.is_too_much_since(taken_before) {
+            return Ok(removed);
+        }
         for key in keys {
             let op = WriteOp::removal(key.clone(), step.return_previous);
             let written = split(self.write(op, caller.clone()))?.map_err(|why| refused(key.clone(), why))?;
@@ -102,11 +106,18 @@ impl<V: View> Applier<'_, V> {
         self.take_bytes(entries.iter().map(|(key, shown)| key.as_bytes().len() + shown.value_bytes()).sum());
     }
 
+    /// Whether that is more than a transaction may take.
+    fn is_too_much_since(&self, taken_before: usize) -> bool {
+        self.taken() - taken_before > self.bounds.txn_bytes
+    }
+
     /// Calls `visit` with each live entry of a range, in order of key, until it says `false`, or until the transaction has taken more
-    /// than it may: then it is rejected whatever this comes to.
+    /// than it may: then it is rejected whatever this comes to. Each entry takes `beside` bytes more than to look at it, where there may be
+    /// many.
     fn each_live(
         &mut self,
         range: &KeyRange,
+        beside: usize,
         mut visit: impl FnMut(Key, EntryRow<'_>) -> Result<bool, Fault>,
     ) -> Result<(), Fault> {
         let (newest, clock) = (self.vars.revision, self.vars.clock);
@@ -129,11 +140,10 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok(()) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in &page {
-                let is_too_much = self.taken() - taken_before > self.bounds.txn_bytes;
-                if is_too_much && !mutants::is("ranges end with stored pages") {
+                if self.is_too_much_since(taken_before) && !mutants::is("ranges end with stored pages") {
                     return Ok(());
                 }
-                self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES);
+                self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES + beside);
                 let row = decode_current(row_key, row, newest)?;
                 if row.is_expired_at(clock) {
                     continue;
@@ -143,7 +153,7 @@ impl<V: View> Applier<'_, V> {
                     return Ok(());
                 }
             }
-            if self.taken() - taken_before > self.bounds.txn_bytes {
+            if self.is_too_much_since(taken_before) {
                 return Ok(());
             }
         }

@@ -305,7 +305,7 @@ impl Guide<'_> {
             return Ok(value);
         }
         let json = Some(data).filter(|_| *kind == ContentKind::Json);
-        steps.take_parsing(json.map_or(0, |data| data.len()))?;
+        steps.take_parsing(json.map_or(b"".as_slice(), |data| &data[..]))?;
         let Some(document) = json.and_then(|data| stored(data)) else {
             let fault = RuleFault::not_an_object();
             if rules.needs_documents() {
@@ -318,7 +318,7 @@ impl Guide<'_> {
             return Ok(value);
         };
         let before = current.filter(|row| rules.needs_documents() && row.kind == ContentKind::Json);
-        steps.take_parsing(before.map_or(0, |row| row.data.len()))?;
+        steps.take_parsing(before.map_or(b"".as_slice(), |row| row.data))?;
         let before = before.and_then(|row| stored(row.data));
         let draws = &mut self.draws;
         let conformed = rules
@@ -519,7 +519,10 @@ pub(super) fn document<'a>(
 ) -> Result<Option<Json<'a>>, Rejection> {
     let is_needed = is_patched || condition.needs_document();
     let Some(row) = current.filter(|row| is_needed && row.kind == ContentKind::Json) else { return Ok(None) };
-    steps.take_parsing(row.data.len())?;
+    steps.take_parsing(row.data)?;
+    if is_patched {
+        steps.take_writing(row.data)?;
+    }
     Ok(stored(row.data))
 }
 

@@ -277,13 +277,13 @@ impl<'q> Finder<'q> {
     /// Takes an entry if it belongs to the answer; `false` where it does and has no room, and where it takes too much to say.
     fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, Fault> {
         let steps = Steps::up_to(limits::COMMAND_STEPS_MAX);
-        let parsed = if self.needs_document && row.kind == ContentKind::Json { row.data.len() } else { 0 };
+        let parsed = if self.needs_document && row.kind == ContentKind::Json { row.data } else { &[] };
         let may_parse = steps.take_parsing(parsed);
         let document = if self.needs_document && may_parse.is_ok() { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
         let held = may_parse.and_then(|()| self.criteria.hold_within(&subject, &steps));
-        // Parsing was counted when the entry was read.
-        self.bytes_read = self.bytes_read.saturating_add(steps.bytes().saturating_sub(parsed));
+        // Of parsing the bytes were counted when the entry was read.
+        self.bytes_read = self.bytes_read.saturating_add(steps.bytes().saturating_sub(parsed.len()));
         match held {
             Ok(true) => {}
             Ok(false) => return Ok(true),

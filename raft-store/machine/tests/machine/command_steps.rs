@@ -12,7 +12,7 @@ use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::*;
 
 /// Elements of the list that conditions look through and patches move.
-const ELEMENTS: usize = 700_000;
+const ELEMENTS: usize = 250_000;
 
 /// More than one command takes of the bound of a batch: all its steps, and what a transaction may read and write.
 const TAKEN_MAX: usize = 3 * limits::BATCH_EFFECT_BYTES_MAX;
@@ -218,12 +218,21 @@ fn an_entry_that_is_too_dear_to_change_is_passed_over() {
 }
 
 #[test]
-fn the_largest_document_takes_a_few_conditions_and_any_short_patch() {
+fn the_largest_document_takes_conditions_that_look_at_little_of_it() {
     let mut store = Store::default();
     // The most elements that fit.
     let text = list_of((limits::VALUE_BYTES_MAX - 8) / 2);
     assert!(text.len() > limits::VALUE_BYTES_MAX - 4, "{} bytes", text.len());
     applied(&mut store, Action::Write(document("d/1", text)));
+    let few = vec![r#"{"field":"a.700000","op":"eq","value":0}"#.to_owned(); limits::CRITERIA_TERMS_MAX];
+    let outcome = applied(&mut store, Action::Write(touch("d/1", criteria(&few))));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    store.check();
+}
+
+#[test]
+fn a_long_list_takes_a_few_conditions_and_any_short_patch() {
+    let mut store = store();
     let patches = [
         r#"[{"op":"replace","path":"/a/0","value":1}]"#,
         r#"[{"op":"move","from":"/a/0","path":"/a/1"}]"#,
@@ -301,12 +310,12 @@ fn what_indexes_keep_of_a_value_counts_once() {
     let fields = |nth: usize| (0..limits::INDEX_FIELDS_MAX).map(|at| format!(r#""f{nth}_{at}""#)).collect::<Vec<_>>();
     let indexes: Vec<_> = (0..limits::INDEXES_MAX).map(|nth| format!("[{}]", fields(nth).join(","))).collect();
     declare(&mut store, &format!(r#"{{"indexes":[{}]}}"#, indexes.join(",")));
-    // It takes 550,000 steps to be parsed, and 8 for each member, which is looked for among 128 names.
+    // It takes 1,350,000 steps to be parsed, and 11 for each member, which is looked for among 128 names.
     let wide = || Action::Write(document("d/1", members_of(100_000)));
-    store.bounds.command_steps = 1_340_000;
+    store.bounds.command_steps = 2_440_000;
     let refused = applied(&mut store, wide());
     assert!(matches!(&refused, Outcome::Rejected(Rejection::TooDear(_))), "{refused:?}");
-    store.bounds.command_steps = 1_400_000;
+    store.bounds.command_steps = 2_500_000;
     let outcome = applied(&mut store, wide());
     assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
     store.check();
@@ -326,7 +335,8 @@ fn what_is_buried_before_a_transaction_is_not_counted_as_its_own() {
     let replies = applier.apply_batch(store.index + 1, &later).unwrap();
     let applied_later = applier.finish();
     keep(&mut store, &later, &replies, applied_later);
-    // Three parsed to be taken out of the index, and one that is parsed and looked through three times: seven, of which a command may take five.
+    // Three are parsed to be taken out of the index, and one is parsed and looked through three times: 6.5 million steps, of which a command may
+    // take 4.2.
     let checks = vec![check("d/3", criteria(&vec![through_all(); 3]))];
     let then = (0..3).map(|nth| Step::Write(document(&format!("d/{nth}"), list_of(1)))).collect();
     let outcome = applied(&mut store, Action::Txn(Txn { checks, then, ..Txn::default() }));
@@ -354,18 +364,18 @@ fn an_index_is_built_in_parts_where_documents_are_long() {
         }
         parts.push(removed);
     }
-    // Each document counts twice: it is read, and it is parsed.
-    assert_eq!(parts, [3, 2, 3, 2]);
+    // Each takes 3 MB of the bound, of which a step uses half and one more: it is read, and it is parsed.
+    assert_eq!(parts, [2, 2, 1, 2, 2, 1]);
     store.check();
 }
 
 #[test]
-fn each_look_is_a_step() {
+fn each_look_counts() {
     let key = Key::new("k").unwrap();
     let many = format!("\"{}\"", "x".repeat(400));
     let rows = [
-        // The predicate, the members of each object on the way, the elements.
-        (r#"{"a":1,"b":[1,2,3]}"#.to_owned(), r#"{"field":"b","op":"contains","value":7}"#, 1 + 2 + 3),
+        // The predicate, the members of each object on the way, the elements, which are two steps each.
+        (r#"{"a":1,"b":[1,2,3]}"#.to_owned(), r#"{"field":"b","op":"contains","value":7}"#, 1 + 2 + 2 * 3),
         (r#"{"a":{"b":1,"c":2,"d":3}}"#.to_owned(), r#"{"field":"a.d","op":"eq","value":4}"#, 1 + 1 + 3 + 1),
         (r#"{"a":[0,0]}"#.to_owned(), r#"{"field":"a.1","op":"exists"}"#, 1 + 1),
         // One that is not found is looked for as long.
@@ -373,7 +383,7 @@ fn each_look_is_a_step() {
         (format!(r#"{{"a":{many}}}"#), r#"{"field":"a","op":"contains","value":"yyyy"}"#, 1 + 1 + 101),
         (format!(r#"{{"a":{many}}}"#), r#"{"field":"a","op":"like","value":"%y%"}"#, 1 + 1 + 403),
         // Elements of lists of the same length are looked at, too.
-        (r#"{"a":[[1],[2],[1,2]]}"#.to_owned(), r#"{"field":"a","op":"contains","value":[3]}"#, 1 + 1 + 3 + 2),
+        (r#"{"a":[[1],[2],[1,2]]}"#.to_owned(), r#"{"field":"a","op":"contains","value":[3]}"#, 1 + 1 + 2 * 3 + 2 * 2),
     ];
     let meta = None;
     for (text, term, expected) in rows {
@@ -419,7 +429,7 @@ fn a_long_number_is_not_read_for_each_element() {
     let subject = Subject { key: &key, meta: None, is_locked: false, document: Some(&document), clock: 0, wall: 0 };
     let term = |value: &str| criteria(&[format!(r#"{{"field":"a","op":"contains","value":{value}}}"#)]);
     let long = format!("1.{}", "0".repeat(80_000));
-    for (value, most) in [(long.clone(), 20_100), (format!("[{long}]"), 10_100)] {
+    for (value, most) in [(long.clone(), 30_100), (format!("[{long}]"), 20_100)] {
         let steps = Steps::unbounded();
         assert_eq!(term(&value).ready().hold_within(&subject, &steps), Ok(false));
         assert!(steps.taken() < most, "{} steps", steps.taken());

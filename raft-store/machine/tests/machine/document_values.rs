@@ -128,6 +128,26 @@ fn a_text_is_read_and_written_as_it_was() {
 }
 
 #[test]
+fn strings_and_numbers_of_any_length_are_read_whole() {
+    for length in 1..80 {
+        let (letters, digits) = ("x".repeat(length), "7".repeat(length));
+        for text in [
+            format!("\"{letters}\""),
+            format!("\"{letters}\\n{letters}\""),
+            format!("\"{letters}\u{1}\""),
+            format!("\"{letters}"),
+            format!("[{digits},-{digits},{digits}.5,{digits}e1,\"{letters}\",{digits}]"),
+            format!("[{digits},0{digits}]"),
+            digits.clone(),
+        ] {
+            let is_json = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            let read = Json::parse(text.as_bytes()).map(|json| json.to_text());
+            assert_eq!(read.ok(), is_json.then_some(text));
+        }
+    }
+}
+
+#[test]
 fn what_is_not_json_is_refused_as_serde_json_refuses_it() {
     let mut texts: Vec<_> = [
         "",

@@ -4,7 +4,7 @@ use crate::machine_support::bounds::put;
 use crate::machine_support::{Store, batch};
 use quorate_machine::keyspace::family;
 use quorate_machine::level;
-use quorate_machine::limits::KEY_BYTES_MAX;
+use quorate_machine::limits::{KEY_BYTES_MAX, REMOVAL_BYTES};
 use quorate_machine::machine::Vars;
 use quorate_machine::types::*;
 
@@ -139,6 +139,29 @@ fn what_a_transaction_listed_is_kept_only_where_it_is_short() {
     let one = listing(KeyRange::of_key(long(7).as_bytes()), "one");
     let first = apply(&mut store, one.clone());
     assert_eq!(apply(&mut store, one), Reply { replayed: true, ..first });
+}
+
+#[test]
+fn a_transaction_removes_only_so_many_entries_of_a_range() {
+    let mut store = store();
+    store.bounds.txn_bytes = 3 * REMOVAL_BYTES;
+    apply(&mut store, txn(["a/1", "a/2", "a/3"].map(written).to_vec()));
+    let removal = |end: &str| {
+        let range = KeyRange::new(b"a/".to_vec(), Some(end.as_bytes().to_vec()));
+        txn(vec![Step::Remove(RemoveStep { range, return_previous: false })])
+    };
+    let (revision, rows) = (store.vars.revision, store.rows(family::ENTRY));
+    let all = apply(&mut store, removal("a0"));
+    let Outcome::TxnRejected(rejected) = &all.outcome else { panic!("{all:?}") };
+    assert!(matches!(rejected.why, Rejection::TooMuch { .. }), "{rejected:?}");
+    assert_eq!((store.vars.revision, store.rows(family::ENTRY)), (revision, rows));
+    // In parts they go.
+    for end in ["a/3", "a0"] {
+        let part = apply(&mut store, removal(end));
+        assert!(matches!(part.outcome, Outcome::Txn(_)), "{part:?}");
+    }
+    assert!(store.rows(family::ENTRY).is_empty());
+    store.check();
 }
 
 #[test]
