@@ -670,7 +670,7 @@ async fn hold(
 async fn small_requests_that_take_seconds_to_apply_are_refused() {
     let cluster = Cluster::start_with(Settings::default().alone()).await;
     let at = cluster.client_address(cluster.leader().await);
-    let document = format!("{{\"a\":[{}]}}", vec!["0"; 700_000].join(","));
+    let document = format!("{{\"a\":[{}]}}", vec!["0"; 250_000].join(","));
     Request::put("doc", document).send(at).await.expect("an answer").expect_success();
     let terms = |count: usize| vec![json!({"field": "a", "op": "ncontains", "value": 7}); count];
     let touch = |list: Vec<serde_json::Value>, dry_run: bool| {
@@ -681,7 +681,7 @@ async fn small_requests_that_take_seconds_to_apply_are_refused() {
         let patch = Request::new("PATCH", "/v1/kv/doc").header("Content-Type", "application/json-patch+json");
         patch.body(json!(operations).to_string().into_bytes())
     };
-    let moves = vec![json!({"op": "move", "from": "/a/0", "path": "/a/699999"}); 128];
+    let moves = vec![json!({"op": "move", "from": "/a/0", "path": "/a/249999"}); 128];
     let ends = [json!({"op": "add", "path": "/a/0", "value": 1}), json!({"op": "remove", "path": "/a/0"})];
     let check = json!({"key": "doc", "if": terms(64)});
     for request in [
@@ -701,6 +701,52 @@ async fn small_requests_that_take_seconds_to_apply_are_refused() {
     }
     let touched = touch(terms(3), false).send(at).await.expect("an answer").expect_success();
     assert_eq!(touched.json::<serde_json::Value>()["version"], 2, "nothing of what was refused was done");
+}
+
+/// Short commands, some nearly as dear as one may be and some refused after as much work, again and again at all nodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn honest_writes_keep_half_beside_dear_commands() {
+    /// So many ask at each node.
+    const DEAR: usize = 8;
+    const EACH: Duration = Duration::from_secs(6);
+    let greedy = Ipv4Addr::LOCALHOST;
+    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
+    let ids = cluster.ids();
+    let clients: Vec<SocketAddr> = ids.iter().map(|id| cluster.client_address(*id)).collect();
+    let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
+    let document = format!("{{\"a\":[{}]}}", vec!["0"; 250_000].join(","));
+    Request::put("doc", document).send(clients[0]).await.expect("an answer").expect_success();
+    let touch = |terms: usize| {
+        let list = vec![json!({"field": "a", "op": "ncontains", "value": 7}); terms];
+        let op = json!({"op": "touch", "key": "doc", "ttl_ms": 10_000_000, "if": list});
+        Request::post("/v1/ops", op.to_string())
+    };
+    touch(5).send(clients[0]).await.expect("an answer").expect_success();
+    let honest = Honest::start(FROM, &clients, None, 4, 4);
+    let alone = Measured::over(EACH, &honest.seen, &nodes).await;
+    let flood = |to: &SocketAddr| Flood::start(DEAR, greedy, *to, |n| touch(if n % 2 == 0 { 5 } else { 64 }));
+    let floods: Vec<Flood> = clients.iter().map(flood).collect();
+    let answered = || floods.iter().map(|flood| flood.counts().0).sum::<usize>();
+    eventually("dear commands are under way", PATIENCE, async || {
+        let answered = answered();
+        if answered > 3 { Ok(()) } else { Err(format!("{answered} answered")) }
+    })
+    .await;
+    let before = answered();
+    let beside = Measured::over(EACH, &honest.seen, &nodes).await;
+    let dear = answered() - before;
+    for flood in floods {
+        flood.stop().await;
+    }
+    println!("honest writes alone: {alone:?}; beside {dear} dear commands: {beside:?}");
+    assert!(dear > 0, "dear commands have their part");
+    assert_eq!(beside.lost, 0, "sessions lost");
+    assert!(beside.elections <= 1, "{} elections", beside.elections);
+    let [alone, beside] = [alone, beside].map(|measured| measured.writes_per_second);
+    assert!(2.0 * beside >= alone, "{beside} honest writes a second of {alone}");
+    drop(honest);
+    cluster.wait_all_ready().await;
+    cluster.assert_agreement().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
