@@ -376,6 +376,18 @@ async fn an_account_pays_for_what_is_refused_after_much_work() {
 }
 
 #[tokio::test]
+async fn an_account_pays_for_what_is_known_to_take_much_work() {
+    let limits = AccountLimits { ops_per_second: 100, ..AccountLimits::default() };
+    let server = server_with(|api| api.accounts = limits).await;
+    server.backend.be_dear();
+    assert_eq!(server.put_json("/v1/kv/k", "1").await.status / 100, 2);
+    let problem = server.put_json("/v1/kv/k", "1").await.problem();
+    too_many(&problem, "one account may take 100 operations a second");
+    // 256 operations, of which a second's worth was there.
+    assert!(problem.retry_after_ms.is_some_and(|millis| (1_000..2_700).contains(&millis)), "{problem:?}");
+}
+
+#[tokio::test]
 async fn a_refusal_is_kept_back_so_that_asking_again_at_once_brings_nothing() {
     let limits = AccountLimits { ops_per_second: 1, ..AccountLimits::default() };
     let server = server_with(|api| api.accounts = limits).await;

@@ -82,6 +82,15 @@ impl DearEntries {
         }
     }
 
+    /// Remembers the entry into which such a command looks, where it is one only: of several it is not known which it is.
+    pub fn note_told(&self, command: &[u8]) {
+        let Ok(command) = command_codec::decode_command(command) else { return };
+        let keys = looked_into(&command.action);
+        if keys.len() == 1 {
+            self.remember(keys);
+        }
+    }
+
     fn remember(&self, keys: Vec<Key>) {
         let (mut known, now) = (self.known.lock(), Instant::now());
         known.until.retain(|_, until| *until > now);
@@ -212,6 +221,11 @@ mod tests {
         assert!(looks("a") && !looks("b") && looks("c"));
         tokio::time::advance(REMEMBERED).await;
         assert!(!looks("a"));
+        let tell = |action| entries.note_told(&command_codec::encode_command(&Command::unnamed(action)));
+        tell(Action::Bulk(vec![write("a", true), write("c", true)]));
+        assert!(!looks("a") && !looks("c"), "nobody knows which of them");
+        tell(Action::Write(write("a", true)));
+        assert!(looks("a"));
     }
 
     #[tokio::test(start_paused = true)]

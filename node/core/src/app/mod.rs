@@ -17,7 +17,7 @@ use quorate_store::limits::COMMAND_BYTES_MAX;
 use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
 use quorate_store::state::StateReader;
-use quorate_store::types::{Command, Reply, Revision, SessionId, WallMillis};
+use quorate_store::types::{Action, Command, Reply, Revision, SessionId, WallMillis};
 use quorate_store::{background, command_codec};
 use quota::Quota;
 use renewals::{Renewals, Renewed, Renewer};
@@ -298,6 +298,11 @@ impl App {
         timings::on(Part::Log, self.put_through(command, deadline)).await
     }
 
+    /// Whether a command does this that is known here to take much work, so that it goes by itself.
+    pub fn is_dear(&self, action: &Action) -> bool {
+        self.inner.proposer.urgency_of(action) == Urgency::Patient
+    }
+
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
         self.check_disk()?;
         let _place = match self.passage(&command, deadline).await? {
@@ -324,7 +329,10 @@ impl App {
                     return Ok(reply);
                 }
                 Some(ProposalOutcome::NotProposed) => {}
-                Some(ProposalOutcome::Dear) => urgency = Urgency::Patient,
+                Some(ProposalOutcome::Dear) => {
+                    self.inner.proposer.learn_dear(&encoded);
+                    urgency = Urgency::Patient;
+                }
                 Some(ProposalOutcome::Unknown) => may_be_in_log = true,
                 Some(ProposalOutcome::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
                 None => return Err(of_all_tries(self.no_leader_error())),

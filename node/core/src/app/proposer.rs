@@ -18,7 +18,7 @@ use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use parking_lot::Mutex;
 use quorate_store::command_codec;
-use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, BATCH_EFFECT_BYTES_MAX};
+use quorate_store::limits::BATCH_BYTES_SOFT_MAX;
 use quorate_store::machine::Dearest;
 use quorate_store::raft::{BatchReply, CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
@@ -34,6 +34,7 @@ use super::peers::Peers;
 use super::view::View;
 use super::wall::{self, WallClocks};
 use super::{AppError, Raft};
+use crate::limits::DEAR_BYTES;
 use crate::metrics::Metrics;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::watchdog;
@@ -43,9 +44,6 @@ const GATHERING_TURNS_MAX: usize = 16;
 
 /// From so many bytes on a command goes by itself: a group would save nothing, and who writes little would wait for all of it.
 const LARGE_BYTES: usize = 16 * 1024;
-
-/// A command that takes so much of what a batch may is as much work as a large one, however short it is: some milliseconds of all nodes.
-const DEAR_BYTES: usize = BATCH_EFFECT_BYTES_MAX / 4;
 
 /// Commands waiting for a group. Beyond it clients are told to come again.
 const QUEUE_COMMANDS_MAX: usize = 16_384;
@@ -201,6 +199,11 @@ impl Proposer {
             let action = || command_codec::decode_command(command).ok().map(|command| command.action);
             self.dear.note(&reply.outcome, action);
         }
+    }
+
+    /// Learns that a command is dear, as who leads has found.
+    pub fn learn_dear(&self, command: &[u8]) {
+        self.dear.note_told(command);
     }
 
     /// Queues one encoded command, to be proposed until the deadline or never. Fails where the queue is full: nothing was proposed.

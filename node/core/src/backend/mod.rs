@@ -14,7 +14,7 @@ use quorate_api::StatusAnswer;
 use quorate_machine::query::{KeyRead, ListQuery, Queries, ReadPosition, StateFault};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::state::Feed;
-use quorate_store::types::{Command, Entry, Key, QueueName, Reply, Revision, WallMillis};
+use quorate_store::types::{Action, Command, Entry, Key, QueueName, Reply, Revision, WallMillis};
 
 use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;
@@ -39,6 +39,8 @@ pub type Node = Arc<dyn Backend>;
 pub trait Backend: Queries + Coordination + Send + Sync + 'static {
     /// Puts one command through the log.
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>>;
+    /// Whether a command does this that is known to take much work.
+    fn is_dear(&self, action: &Action) -> bool;
     /// Returns once reads are as fresh as asked for.
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>>;
     /// Hands leadership over; returns who leads then.
@@ -122,6 +124,10 @@ quorate_machine::each_query!(of_state);
 impl Backend for App {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
         Box::pin(App::write(self, command, deadline))
+    }
+
+    fn is_dear(&self, action: &Action) -> bool {
+        App::is_dear(self, action)
     }
 
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {

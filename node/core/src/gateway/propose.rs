@@ -40,18 +40,22 @@ pub async fn propose(
 
 async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     let api = caller.api;
+    let is_dear = api.backend.is_dear(&command.action);
     let reply = api.backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))?;
     api.confirm(reply.revision);
-    charge(caller, &reply);
+    charge(caller, &reply, is_dear);
     Ok(reply)
 }
 
-/// Charges the caller's account for what was refused only after much work, which the log had every node do: whoever asks for that again and
-/// again is to wait. Before the log nothing is refused for that, since how dear a command is follows from what it is about. Each node refuses
+/// Charges the caller's account for what was refused only after much work, which the log had every node do, and for what is known to take much:
+/// whoever asks for that again and again is to wait. Before the log nothing is refused for that, since how dear a command is follows from what it is about. Each node refuses
 /// what the request alone shows to be too dear, before it does any of it.
-fn charge(caller: &Caller<'_>, reply: &Reply) {
-    let ops = reply.outcome.steps_in_vain() / limits::STEPS_FOR_OP;
-    if ops == 0 || reply.replayed {
+fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
+    let at_least = if is_dear { limits::DEAR_OPS } else { 0 };
+    let ops = (reply.outcome.steps_in_vain() / limits::STEPS_FOR_OP).max(at_least);
+    // What was authorised by other rules was not looked at, and goes again.
+    let comes_again = matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged));
+    if ops == 0 || reply.replayed || comes_again {
         return;
     }
     let account = caller.api.accounts.of(|| Account::of(caller.who, caller.origin.neighbour()));
@@ -137,7 +141,7 @@ pub async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) ->
     // A short command may take as many steps as one may that is decided, and Raft shares these threads.
     let tried = background::in_place(usize::MAX, || caller.api.backend.dry_run(&command));
     let reply = tried.map_err(|fault| Failure::from_fault(&fault))?;
-    charge(caller, &reply);
+    charge(caller, &reply, false);
     Ok(reply)
 }
 

@@ -61,6 +61,8 @@ struct State {
     write_error: Option<AppError>,
     read_error: Option<AppError>,
     rejection: Option<Rejection>,
+    /// Whether all that is written is known to take much.
+    is_dear: bool,
     /// What transactions are answered with.
     txn_outcome: Option<Outcome>,
     /// Writes that fail only from this command on, counted from 0.
@@ -226,6 +228,11 @@ impl Fake {
 
     pub fn fail_reads(&self, error: Option<AppError>) {
         self.with(|state| state.read_error = error);
+    }
+
+    /// From now on all that is written is known to take much.
+    pub fn be_dear(&self) {
+        self.with(|state| state.is_dear = true);
     }
 
     pub fn reject_writes(&self, rejection: Rejection) {
@@ -799,6 +806,10 @@ impl Backend for Fake {
             self.tell();
             reply
         })
+    }
+
+    fn is_dear(&self, _: &Action) -> bool {
+        self.with(|state| state.is_dear)
     }
 
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
