@@ -70,9 +70,9 @@ impl<V: View> Applier<'_, V> {
         self.taken() >= self.bounds.batch_bytes / parts
     }
 
-    /// Whether the batch has reached a half of its bound, before something that may take all of it.
-    pub(super) fn has_taken_half(&self) -> bool {
-        self.taken() >= self.bounds.batch_bytes / 2
+    /// Whether the batch may take so many bytes more.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        self.taken().saturating_add(bytes) <= self.bounds.batch_bytes
     }
 
     /// Whether the batch has reached its bound.

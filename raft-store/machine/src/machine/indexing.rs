@@ -11,8 +11,11 @@ use crate::document::Steps;
 use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
 use crate::limits;
-use crate::types::{CollectionRow, IndexFailure, IndexStage};
-use crate::types::{Key, Outcome};
+use crate::types::{CollectionRow, ContentKind, IndexFailure, IndexStage};
+use crate::types::{Key, Outcome, Revision};
+
+/// Bytes of the bound of a batch for each byte of a document that is read and parsed: as many as the longest lists take.
+const PARSED_BYTE: usize = 6;
 
 /// Collections looked at at a time.
 const COLLECTIONS_PAGE_ROWS: usize = 64;
@@ -158,8 +161,7 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok((taken, IndexStage::Ready)) };
             start = [last.as_slice(), &[0]].concat();
             for entry in &page {
-                // The next one may take all that a batch may.
-                if taken > 0 && self.has_taken_half() {
+                if taken > 0 && !self.has_room_for(reckoned_bytes(entry, self.vars.revision)?) {
                     return Ok((taken, stage));
                 }
                 taken += 1;
@@ -199,4 +201,11 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_absent(index::row_key(id, &values, key.as_bytes()), Vec::new())?;
         Ok(Ok(key))
     }
+}
+
+/// What it takes to take an entry into an index, as far as its length says: hardly more, and most documents take less.
+fn reckoned_bytes((row_key, value): &Row, newest: Revision) -> Result<usize, Fault> {
+    let current = decode_current(row_key, value, newest)?;
+    let each = if current.kind == ContentKind::Json { PARSED_BYTE } else { 1 };
+    Ok(each * current.data.len())
 }

@@ -364,7 +364,7 @@ fn an_index_is_built_in_parts_where_documents_are_long() {
         }
         parts.push(removed);
     }
-    // Each takes 3 MB of the bound, of which a step uses half and one more: it is read, and it is parsed.
+    // Each takes 3 MB of the bound: it is read, and it is parsed.
     assert_eq!(parts, [2, 2, 1, 2, 2, 1]);
     store.check();
 }
