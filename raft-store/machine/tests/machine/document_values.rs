@@ -8,7 +8,7 @@ use crate::document_support::{NUMBERS, json, number_texts, texts};
 use proptest::prelude::*;
 use quorate_machine::document::order::{compare, encode_scalar, same};
 use quorate_machine::document::path::{Field, MetaField, Path, PathError};
-use quorate_machine::document::{Json, Number, time};
+use quorate_machine::document::{Json, Number, Numeric, time};
 use quorate_machine::{codec, limits};
 
 fn key_bytes(value: &Json<'_>) -> Vec<u8> {
@@ -143,6 +143,65 @@ fn strings_and_numbers_of_any_length_are_read_whole() {
             let is_json = serde_json::from_str::<serde_json::Value>(&text).is_ok();
             let read = Json::parse(text.as_bytes()).map(|json| json.to_text());
             assert_eq!(read.ok(), is_json.then_some(text));
+        }
+    }
+}
+
+/// All texts of five of these characters.
+fn texts_of(characters: [char; 8]) -> impl Iterator<Item = String> {
+    (0..characters.len().pow(5))
+        .map(move |nth| (0..5).map(|at| characters[nth / characters.len().pow(at) % characters.len()]).collect())
+}
+
+/// Alone, and within a list, which has a way of its own to read numbers.
+#[test]
+fn numbers_and_lists_are_read_as_serde_json_reads_them() {
+    for inner in texts_of(['0', '1', '-', '.', 'e', ',', ' ', ']']) {
+        for text in [format!("[{inner}]"), inner] {
+            let ours = Json::parse(text.as_bytes());
+            assert_eq!(ours.is_ok(), serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text:?}");
+            if let Ok(json) = ours {
+                assert_eq!(json.to_text(), text.replace(' ', ""));
+            }
+        }
+    }
+}
+
+/// At the begin of a string, and behind so many bytes that they are looked at in blocks.
+#[test]
+fn strings_are_read_as_serde_json_reads_them() {
+    for inner in texts_of(['"', '\\', 'u', 'd', '8', 'n', '\u{1f}', 'é']) {
+        for before in [0, 22, 54] {
+            let text = format!("\"{}{inner}\"", "x".repeat(before));
+            let theirs = serde_json::from_str::<serde_json::Value>(&text).ok();
+            match (Json::parse(text.as_bytes()).ok(), theirs) {
+                (Some(Json::String(ours)), Some(serde_json::Value::String(theirs))) => assert_eq!(ours, theirs),
+                (ours, theirs) => assert!(ours.is_none() && theirs.is_none(), "{text:?}: {ours:?}, {theirs:?}"),
+            }
+        }
+    }
+    for halves in ["\\ud83d\\ude00", "\\ud83d", "\\ude00", "\\ud83dx", "\\ud83d\\n", "\\ude00\\ud83d"] {
+        let text = format!("\"{halves}\"");
+        assert_eq!(Json::parse(text.as_bytes()).is_ok(), serde_json::from_str::<String>(&text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_number_is_worth_what_is_written_at_any_length() {
+    for length in 1..=40 {
+        let round = format!("1{:0>length$}", 0);
+        for digits in ["1".repeat(length), "7".repeat(length), "9".repeat(length), round] {
+            for text in [digits.clone(), format!("-{digits}"), format!("{digits}.0"), format!("{digits}e1")] {
+                let Json::Number(number) = json(&text) else { panic!("{text}") };
+                let is_64_bit = |integer: &i128| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(integer);
+                match (number.value(), text.parse::<i128>().ok().filter(is_64_bit)) {
+                    (Numeric::Integer(found), Some(integer)) => assert_eq!(found, integer, "{text}"),
+                    (Numeric::Float(found), None) => {
+                        assert_eq!(found.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+                    }
+                    (found, _) => panic!("{text}: {found:?}"),
+                }
+            }
         }
     }
 }
