@@ -64,6 +64,14 @@ impl<V: View> Applier<'_, V> {
         self.batch.budget.is_halved = is_halved;
     }
 
+    /// Leaves at least a half for what comes next, but for what was written so far. What cannot be refused may take more than its half by one
+    /// entry alone, and steps are no memory.
+    pub(super) fn leave_half(&mut self) {
+        let beyond = self.taken().saturating_sub(self.bounds.batch_bytes / 2);
+        let counted = &mut self.batch.budget.counted;
+        *counted = counted.saturating_sub(beyond);
+    }
+
     /// Whether what is done at present has taken what is there for it.
     pub(super) fn has_taken_its_part(&self) -> bool {
         let parts = if self.batch.budget.is_halved { 2 } else { 1 };

@@ -65,6 +65,7 @@ impl<V: View> Applier<'_, V> {
             self.work_on_row(&row_key, |applier| applier.fire(&row_key))?;
         }
         self.halve_budget(false);
+        self.leave_half();
         let (_, end) = family_range(family::TIMER);
         let first = self.overlay.scan(&start, &end, 1)?;
         let first =

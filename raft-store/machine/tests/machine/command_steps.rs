@@ -345,6 +345,28 @@ fn what_is_buried_before_a_transaction_is_not_counted_as_its_own() {
     store.check();
 }
 
+/// To take the longest list out of an index takes about all of what a batch may. Nobody can refuse that, and renewals must not wait for it.
+#[test]
+fn an_entry_that_goes_with_its_session_leaves_commands_their_half() {
+    let mut store = Store::default();
+    declare(&mut store, r#"{"indexes":[["b"]]}"#);
+    let create = SessionOp::Create { ttl_ms: 1_000, owner: String::new(), labels: Vec::new() };
+    let Outcome::Session(SessionReply::Created { id, .. }) = applied(&mut store, Action::Session(create)) else {
+        panic!("no session")
+    };
+    let longest = document("d/1", list_of((limits::VALUE_BYTES_MAX - 8) / 2));
+    let outcome = applied(&mut store, Action::Write(WriteOp { session: Some(id), ..longest }));
+    assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    let later = batch(1_000_000, &[Command::unnamed(Action::Write(document("d/2", list_of(1))))]);
+    let mut applier = Applier::new(&store.view, store.vars.clone());
+    let replies = applier.apply_batch(store.index + 1, &later).unwrap();
+    let applied_later = applier.finish();
+    assert!(matches!(replies[0].outcome, Outcome::Written(_)), "{replies:?}");
+    keep(&mut store, &later, &replies, applied_later);
+    assert_eq!(store.rows(family::ENTRY).len(), 1, "the one of the session is gone");
+    store.check();
+}
+
 #[test]
 fn an_index_is_built_in_parts_where_documents_are_long() {
     let mut store = Store::default();
