@@ -48,8 +48,8 @@ async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Res
 }
 
 /// Charges the caller's account for what was refused only after much work, which the log had every node do, and for what is known to take much:
-/// whoever asks for that again and again is to wait. Before the log nothing is refused for that, since how dear a command is follows from what it is about. Each node refuses
-/// what the request alone shows to be too dear, before it does any of it.
+/// whoever asks for that again and again is to wait. Before the log nothing is refused for that, since how dear a command is follows from what
+/// it is about. Each node refuses what the request alone shows to be too dear, before it does any of it.
 fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
     let at_least = if is_dear { limits::DEAR_OPS } else { 0 };
     let ops = (reply.outcome.steps_in_vain() / limits::STEPS_FOR_OP).max(at_least);
