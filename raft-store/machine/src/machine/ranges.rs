@@ -112,8 +112,8 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Calls `visit` with each live entry of a range, in order of key, until it says `false`, or until the transaction has taken more
-    /// than it may: then it is rejected whatever this comes to. Each entry takes `beside` bytes more than to look at it, where there may be
-    /// many.
+    /// than it may: then it is rejected whatever this comes to. Each that it is called with takes `beside` bytes more than to look at it, where
+    /// there may be many.
     fn each_live(
         &mut self,
         range: &KeyRange,
@@ -143,11 +143,12 @@ impl<V: View> Applier<'_, V> {
                 if self.is_too_much_since(taken_before) && !mutants::is("ranges end with stored pages") {
                     return Ok(());
                 }
-                self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES + beside);
+                self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES);
                 let row = decode_current(row_key, row, newest)?;
                 if row.is_expired_at(clock) {
                     continue;
                 }
+                self.take_bytes(beside);
                 let key = entry::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
                 if !visit(stored_key(key)?, row)? {
                     return Ok(());
