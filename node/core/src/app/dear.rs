@@ -4,7 +4,7 @@
 //! crowd of them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,11 +15,17 @@ use quorate_store::types::{
 };
 use tokio::time::Instant;
 
+use crate::limits::DEAR_BYTES;
+
 /// For so long after such a command.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// Most entries remembered. Each had its command, at a cost to all nodes, within that time.
 const KEYS_MAX: usize = 1_024;
+
+/// Least part of each entry in what a command took. One with many operations costs its account as many, and each may be little work: it must
+/// not have all commands on any of its entries go one at a time.
+const PART_BYTES: usize = DEAR_BYTES / 16;
 
 /// The entries.
 #[derive(Debug, Default)]
@@ -75,10 +81,12 @@ impl DearEntries {
         self.remember(keys);
     }
 
-    /// Remembers the entries into which an encoded command looks that took much.
-    pub fn note_taken(&self, command: &[u8]) {
-        if let Ok(command) = command_codec::decode_command(command) {
-            self.remember(looked_into(&command.action));
+    /// Remembers the entries into which an encoded command looks that took so much, unless there are many.
+    pub fn note_taken(&self, command: &[u8], bytes: usize) {
+        let Ok(command) = command_codec::decode_command(command) else { return };
+        let keys = looked_into(&command.action);
+        if keys.len() * PART_BYTES <= bytes {
+            self.remember(keys);
         }
     }
 
@@ -91,7 +99,7 @@ impl DearEntries {
         }
     }
 
-    fn remember(&self, keys: Vec<Key>) {
+    fn remember(&self, keys: impl IntoIterator<Item = Key>) {
         let (mut known, now) = (self.known.lock(), Instant::now());
         known.until.retain(|_, until| *until > now);
         for key in keys {
@@ -128,10 +136,10 @@ fn looks_into(action: &Action, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
 }
 
 /// All entries that a command has conditions on, or patches.
-fn looked_into(action: &Action) -> Vec<Key> {
-    let keys = RefCell::new(Vec::new());
+fn looked_into(action: &Action) -> BTreeSet<Key> {
+    let keys = RefCell::new(BTreeSet::new());
     looks_into(action, &|key| {
-        keys.borrow_mut().push(key.clone());
+        keys.borrow_mut().insert(key.clone());
         false
     });
     keys.into_inner()
@@ -213,9 +221,11 @@ mod tests {
     async fn what_took_much_is_known_by_all_that_it_looked_into() {
         let entries = DearEntries::default();
         let plain = Txn { then: vec![Step::Write(write("a", false))], ..Txn::default() };
-        let note = |action| entries.note_taken(&command_codec::encode_command(&Command::unnamed(action)));
+        let note = |action| entries.note_taken(&command_codec::encode_command(&Command::unnamed(action)), DEAR_BYTES);
         note(Action::Txn(plain));
         assert!(!entries.may_be_any(), "it looked into nothing");
+        note(Action::Bulk((0..17).map(|n| write(&format!("k{n}"), true)).collect()));
+        assert!(!entries.may_be_any(), "each is little work");
         note(Action::Bulk(vec![write("a", true), write("b", false), write("c", true)]));
         let looks = |key| entries.are_looked_into(&Action::Write(write(key, true)));
         assert!(looks("a") && !looks("b") && looks("c"));
@@ -224,7 +234,7 @@ mod tests {
         let tell = |action| entries.note_told(&command_codec::encode_command(&Command::unnamed(action)));
         tell(Action::Bulk(vec![write("a", true), write("c", true)]));
         assert!(!looks("a") && !looks("c"), "nobody knows which of them");
-        tell(Action::Write(write("a", true)));
+        tell(Action::Bulk(vec![write("a", true), write("a", true)]));
         assert!(looks("a"));
     }
 

@@ -381,8 +381,8 @@ impl ProposerParts {
             };
             // Long ones have a queue of their own already.
             let is_noted = |found: &Dearest| found.bytes >= DEAR_BYTES && group[found.nth].command.len() < LARGE_BYTES;
-            if let Some(Dearest { nth, .. }) = dearest.filter(is_noted) {
-                dear.note_taken(&group[nth].command);
+            if let Some(Dearest { nth, bytes }) = dearest.filter(is_noted) {
+                dear.note_taken(&group[nth].command, bytes);
             }
             if urgency == Urgency::Urgent {
                 // Who coordinates looks at the state right after the answer: for its place in a queue, or who else came.
