@@ -11,6 +11,7 @@ use crate::codec;
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, TaskRow};
 use crate::keyspace::{entry, family, family_range, quota};
+use crate::state::rocks_fault;
 use crate::types::{PrefixUse, PrincipalUse, QuotaSubject, SessionId, TaskState};
 
 /// What is found for each subject, while the rows go by in their order.
@@ -51,7 +52,7 @@ impl QuotaCounts {
             }
             rows.next();
         }
-        rows.status()?;
+        rows.status().map_err(rocks_fault)?;
         Ok(counts)
     }
 

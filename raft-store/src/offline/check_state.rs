@@ -22,7 +22,7 @@ use crate::keyspace::{access, deadline, entry, family, family_range, fault, inde
 use crate::machine::Sizes;
 use crate::meta::AppliedRecord;
 use crate::rules::candidates;
-use crate::state::Db;
+use crate::state::{Db, rocks_fault};
 use crate::types::{
     ClusterMillis, CollectionRow, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow,
 };
@@ -151,7 +151,7 @@ impl<'d> Looking<'d> {
             }
             rows.next();
         }
-        Ok(rows.status()?)
+        Ok(rows.status().map_err(rocks_fault)?)
     }
 
     fn row(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {
@@ -192,7 +192,9 @@ impl<'d> Looking<'d> {
     /// Whether what the row at hand asks for is there.
     fn expect(&mut self, row_key: &[u8], wanted: &[u8]) -> Result<(), StateFault> {
         // Work that was set aside is there under another key.
-        if self.rocks.get_pinned(wanted)?.is_none() && self.rocks.get_pinned(fault::parked_key(wanted))?.is_none() {
+        if self.rocks.get_pinned(wanted).map_err(rocks_fault)?.is_none()
+            && self.rocks.get_pinned(fault::parked_key(wanted)).map_err(rocks_fault)?.is_none()
+        {
             let (row_key, wanted) = (row_key.escape_ascii(), wanted.escape_ascii());
             self.found.fault(format!("row {row_key} asks for row {wanted}, which is missing"));
         }
@@ -206,7 +208,7 @@ impl<'d> Looking<'d> {
             return self.expect(row_key, wanted);
         }
         for row_key in [wanted.to_vec(), fault::parked_key(wanted)] {
-            self.locks += u64::from(self.rocks.get_pinned(row_key)?.is_some());
+            self.locks += u64::from(self.rocks.get_pinned(row_key).map_err(rocks_fault)?.is_some());
         }
         Ok(())
     }
@@ -267,7 +269,7 @@ impl<'d> Looking<'d> {
     /// Work that was set aside: its row is gone, and asked for all the same.
     fn parked(&mut self, row_key: &[u8]) -> Result<(), StateFault> {
         let work = fault::decode_parked(row_key)?;
-        if self.rocks.get_pinned(work)?.is_none() {
+        if self.rocks.get_pinned(work).map_err(rocks_fault)?.is_none() {
             *self.parked.entry(work.first().copied().unwrap_or_default()).or_default() += 1;
         }
         Ok(())
@@ -296,11 +298,12 @@ impl<'d> Looking<'d> {
         let mut bytes = 0;
         while let Some((attached, _)) = rows.item() {
             if let (_, AttachedKind::Entry, key) = session::decode_attached(attached)? {
-                bytes += self.rocks.get_pinned(entry::row_key(key))?.map_or(0, |row| row.len() as u64);
+                bytes +=
+                    self.rocks.get_pinned(entry::row_key(key)).map_err(rocks_fault)?.map_or(0, |row| row.len() as u64);
             }
             rows.next();
         }
-        rows.status()?;
+        rows.status().map_err(rocks_fault)?;
         Ok(bytes)
     }
 
@@ -310,7 +313,7 @@ impl<'d> Looking<'d> {
             self.attached_entries.1 += 1;
         }
         // What could not be taken away with its session stays behind.
-        let is_parked = self.rocks.get_pinned(fault::parked_key(row_key))?.is_some();
+        let is_parked = self.rocks.get_pinned(fault::parked_key(row_key)).map_err(rocks_fault)?.is_some();
         let is_ending = is_parked || (kind == AttachedKind::Task && self.is_ending(id)?);
         if is_ending { Ok(()) } else { self.expect(row_key, &session::row_key(id)) }
     }
@@ -334,7 +337,7 @@ impl<'d> Looking<'d> {
             }
             rows.next();
         }
-        rows.status()?;
+        rows.status().map_err(rocks_fault)?;
         Ok(false)
     }
 
@@ -416,7 +419,7 @@ impl<'d> Looking<'d> {
             count += 1;
             rows.next();
         }
-        rows.status()?;
+        rows.status().map_err(rocks_fault)?;
         Ok(count)
     }
 

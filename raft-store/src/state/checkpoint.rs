@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::db::Db;
 use super::files;
+use super::reading::rocks_fault;
 use super::shared::Shared;
 use super::snapshot::{SnapshotFile, SnapshotHandle, SnapshotManifest, is_snapshot_file, is_table_file};
 use crate::query::StateFault;
@@ -23,7 +24,10 @@ pub(crate) fn build(shared: &Shared) -> Result<SnapshotHandle, StateFault> {
     // The checkpoint flushes, too, and RocksDB keeps no files back while it does: what it finds to flush is little.
     db.flush()?;
     let unfinished = shared.snapshots.unfinished();
-    rocksdb::checkpoint::Checkpoint::new(&db.rocks)?.create_checkpoint(&unfinished)?;
+    rocksdb::checkpoint::Checkpoint::new(&db.rocks)
+        .map_err(rocks_fault)?
+        .create_checkpoint(&unfinished)
+        .map_err(rocks_fault)?;
     shared.note_durable()?;
     let built = complete(shared, &db, &unfinished);
     if built.is_err() {

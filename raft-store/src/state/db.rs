@@ -24,14 +24,13 @@ use super::frozen::Rows;
 use super::heads::{Building, Heads};
 use super::manifest::TornEnd;
 use super::merging::MergePace;
-use super::reading::{range_options, read_fault};
+use super::reading::{range_options, read_fault, rocks_fault};
 use super::recent::{RecentEntries, is_entry};
 use crate::background;
 use crate::codec;
 use crate::machine::{Applied, Fault, Most, Vars, View, Write};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::query::StateFault;
-use crate::query::{Cursor as _, take_page};
+use crate::query::{Cursor as _, StateFault, take_page};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
 /// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
@@ -118,7 +117,7 @@ impl Db {
         let mut options = options(&new_cache(BLOCK_CACHE_BYTES))?;
         options.create_if_missing(true);
         options.set_error_if_exists(true);
-        drop(DB::open(&options, dir)?);
+        drop(DB::open(&options, dir).map_err(rocks_fault)?);
         Ok(())
     }
 
@@ -136,10 +135,10 @@ impl Db {
         options.set_compaction_filter("merge-pace", merge_pace.filter());
         // With a filter RocksDB would rewrite each file once in 30 days: it takes filters for something that removes rows.
         options.set_periodic_compaction_seconds(0);
-        let rocks = DB::open(&options, dir)?;
+        let rocks = DB::open(&options, dir).map_err(rocks_fault)?;
         let mut write_options = WriteOptions::default();
         write_options.disable_wal(true);
-        let clock = decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())?.vars.clock;
+        let clock = decode_applied(rocks.get_pinned(APPLIED_KEY).map_err(rocks_fault)?.as_deref())?.vars.clock;
         let fresh = Mutex::new(FreshIds::of_rows(&rocks, clock)?);
         let (heads, building) = (Heads::of_rows(&rocks)?, Building::default());
         let (checksums, recent, counts) = (Mutex::default(), RecentEntries::new(), Counts::default());
@@ -162,7 +161,7 @@ impl Db {
     /// The applied row of a database that nobody has open, without changing it.
     pub(crate) fn peek_applied(dir: &Path) -> Result<AppliedRecord, StateFault> {
         let rocks = open_read_only(dir, 1 << 20)?;
-        decode_applied(rocks.get_pinned(APPLIED_KEY)?.as_deref())
+        decode_applied(rocks.get_pinned(APPLIED_KEY).map_err(rocks_fault)?.as_deref())
     }
 
     /// Opens a database that nobody has open, for reading alone: what is durable in it.
@@ -172,23 +171,23 @@ impl Db {
 
     /// The applied row as reads see it.
     pub(crate) fn applied(&self) -> Result<AppliedRecord, StateFault> {
-        decode_applied(self.rocks.get_pinned(APPLIED_KEY)?.as_deref())
+        decode_applied(self.rocks.get_pinned(APPLIED_KEY).map_err(rocks_fault)?.as_deref())
     }
 
     /// The applied row that would survive a crash.
     pub(crate) fn durable(&self) -> Result<AppliedRecord, StateFault> {
         let mut options = ReadOptions::default();
         options.set_read_tier(ReadTier::Persisted);
-        decode_applied(self.rocks.get_pinned_opt(APPLIED_KEY, &options)?.as_deref())
+        decode_applied(self.rocks.get_pinned_opt(APPLIED_KEY, &options).map_err(rocks_fault)?.as_deref())
     }
 
     /// Writes the rows of a group and the applied row, all or nothing. What is kept in memory beside RocksDB follows.
     pub(crate) fn write(&self, applied: &Applied, record: &AppliedRecord) -> Result<(), StateFault> {
         let batch = write_batch(&applied.writes, record);
         if self.is_stalled()? && is_on_worker_of_many() {
-            tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options))?;
+            tokio::task::block_in_place(|| self.rocks.write_opt(batch, &self.write_options)).map_err(rocks_fault)?;
         } else {
-            self.rocks.write_opt(batch, &self.write_options)?;
+            self.rocks.write_opt(batch, &self.write_options).map_err(rocks_fault)?;
         }
         self.recent.follow(&applied.writes);
         // Not before: who looks in between would find nothing of them, and keep that.
@@ -203,20 +202,23 @@ impl Db {
     pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
         self.heads.forget();
         self.building.forget();
-        Ok(self.rocks.write_opt(batch, &self.write_options)?)
+        Ok(self.rocks.write_opt(batch, &self.write_options).map_err(rocks_fault)?)
     }
 
     /// Makes a copy of all that was written so far, by hard links where the file system can.
     pub(crate) fn checkpoint(&self, to: &Path) -> Result<(), StateFault> {
         self.flush()?;
-        Ok(rocksdb::checkpoint::Checkpoint::new(&self.rocks)?.create_checkpoint(to)?)
+        Ok(rocksdb::checkpoint::Checkpoint::new(&self.rocks)
+            .map_err(rocks_fault)?
+            .create_checkpoint(to)
+            .map_err(rocks_fault)?)
     }
 
     /// Makes everything written so far durable.
     pub(crate) fn flush(&self) -> Result<(), StateFault> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
-        Ok(self.rocks.flush_opt(&options)?)
+        Ok(self.rocks.flush_opt(&options).map_err(rocks_fault)?)
     }
 
     /// Reads every row and compares the digest with the one in the applied row, if the database is not larger than
@@ -238,7 +240,7 @@ impl Db {
             }
             rows.next();
         }
-        rows.status()?;
+        rows.status().map_err(rocks_fault)?;
         let expected = record.vars.digest();
         if digest != expected {
             return Err(StateFault::new(format!("the rows have digest {digest:032x}, not {expected:032x}")));
@@ -248,7 +250,9 @@ impl Db {
 
     /// Gives merges as much time as they need to keep up with what is written.
     pub(crate) fn pace_merges(&self) -> Result<(), StateFault> {
-        let Some(waiting) = self.rocks.property_value("rocksdb.num-files-at-level0")? else { return Ok(()) };
+        let Some(waiting) = self.rocks.property_value("rocksdb.num-files-at-level0").map_err(rocks_fault)? else {
+            return Ok(());
+        };
         let waiting = waiting.parse().map_err(|error| StateFault::because("the number of flushed files", error))?;
         self.merge_pace.follow(waiting);
         Ok(())
@@ -256,7 +260,7 @@ impl Db {
 
     /// One of RocksDB's numbers; 0 where it has none.
     pub(crate) fn number(&self, property: &str) -> Result<u64, StateFault> {
-        Ok(self.rocks.property_int_value(property)?.unwrap_or(0))
+        Ok(self.rocks.property_int_value(property).map_err(rocks_fault)?.unwrap_or(0))
     }
 
     /// Bytes of blocks in memory.
@@ -342,7 +346,7 @@ fn open_read_only(dir: &Path, cache_bytes: usize) -> Result<DB, StateFault> {
         Ok(Some(_)) => {
             StateFault::because("a power loss left what its node drops at its next start: start it once", error)
         }
-        _ => error.into(),
+        _ => rocks_fault(error),
     })
 }
 
@@ -405,8 +409,11 @@ fn new_cache(bytes: usize) -> Cache {
 
 /// RocksDB for small rows, many point reads that find nothing (request ids, new keys), one writer.
 fn options(cache: &Cache) -> Result<Options, StateFault> {
-    let mut options =
-        Options::default().get_options_from_string(INSERT_HINTS)?.get_options_from_string(CLOSE_WITHOUT_FLUSH)?;
+    let mut options = Options::default()
+        .get_options_from_string(INSERT_HINTS)
+        .map_err(rocks_fault)?
+        .get_options_from_string(CLOSE_WITHOUT_FLUSH)
+        .map_err(rocks_fault)?;
     // One column family needs no atomic flush; should a second ever be added, forgetting this would corrupt.
     options.set_atomic_flush(true);
     options.set_write_buffer_size(WRITE_BUFFER_BYTES_MAX);

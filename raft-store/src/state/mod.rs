@@ -55,10 +55,12 @@ pub(crate) use frozen::{Moment, record_of};
 pub(crate) use home::{Home, UNFINISHED_PREFIX};
 pub(crate) use install::{install as install_snapshot, link_files};
 pub(crate) use kept::newest as newest_snapshot;
+pub(crate) use reading::rocks_fault;
 pub(crate) use shared::Shared;
 pub(crate) use snapshot::SnapshotHandle;
 
 use crate::level;
+use crate::query::StateFault;
 
 /// Opens what [`crate::raft::state_machine::StateMachine::open`] stands on.
 pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Flusher), StateOpenError> {

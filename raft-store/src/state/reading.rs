@@ -3,6 +3,7 @@
 use rocksdb::ReadOptions;
 
 use crate::machine::Fault;
+use crate::query::StateFault;
 
 /// Read options for rows of `[start, end)`.
 pub(crate) fn range_options(start: &[u8], end: &[u8]) -> ReadOptions {
@@ -15,4 +16,9 @@ pub(crate) fn range_options(start: &[u8], end: &[u8]) -> ReadOptions {
 /// A failed read, in the machine's words.
 pub(crate) fn read_fault(error: rocksdb::Error) -> Fault {
     Fault::Read(error.into_string())
+}
+
+/// Anything else of the database that failed.
+pub(crate) fn rocks_fault(error: rocksdb::Error) -> StateFault {
+    StateFault::caused_by(error)
 }

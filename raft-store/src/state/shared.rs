@@ -23,13 +23,13 @@ use super::frozen::{Frozen, Moment};
 use super::heads::{Building, Heads};
 use super::home::Home;
 use super::kept::Kept;
+use super::reading::rocks_fault;
 use super::types::StateOptions;
 use super::watermark::Watermark;
 use crate::durations::Durations;
 use crate::machine::{self, Fault, Sizes};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::query::StateFault;
-use crate::query::{ReadPosition, Snapshot as _};
+use crate::query::{ReadPosition, Snapshot as _, StateFault};
 use crate::types::{Revision, WallMillis};
 use crate::uptime::Uptime;
 
@@ -254,7 +254,7 @@ impl Shared {
                 }
                 continue;
             }
-            let row: Option<DBPinnableSlice<'_>> = db.rocks.get_pinned(row_key)?;
+            let row: Option<DBPinnableSlice<'_>> = db.rocks.get_pinned(row_key).map_err(rocks_fault)?;
             if self.is_still(before) {
                 return read(at, row.as_deref());
             }
@@ -359,7 +359,7 @@ impl Shared {
 
 fn moment_of<T>(db: &Db, read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>) -> Result<T, StateFault> {
     let snapshot = db.rocks.snapshot();
-    let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY)?.as_deref())?;
+    let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY).map_err(rocks_fault)?.as_deref())?;
     let moment = Frozen::moment(snapshot, record);
     machine::catching(|| Ok(read(&moment)))?
 }

@@ -12,7 +12,7 @@ use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{PartyAt, SessionRow};
 use crate::machine::Fault;
 use crate::types::{
-    BarrierRow, Elected, Key, LatchRow, LockName, LockSpace, Name, QueueName, Revision, SessionId, TaskId, WallMillis,
+    BarrierRow, Elected, Key, LatchRow, LockName, LockSpace, Name, QueueName, Revision, SessionId, TaskId,
 };
 
 /// A session, and what hangs on it: of each kind so many as were asked for.

@@ -27,7 +27,8 @@ impl StateFault {
         Self { detail: Some(detail.into()), cause: Some(Arc::new(cause)) }
     }
 
-    fn of(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+    /// Something failed for this cause.
+    pub fn caused_by(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self { detail: None, cause: Some(Arc::new(cause)) }
     }
 }
@@ -51,19 +52,19 @@ impl std::error::Error for StateFault {
 
 impl From<Fault> for StateFault {
     fn from(fault: Fault) -> Self {
-        Self::of(fault)
+        Self::caused_by(fault)
     }
 }
 
 impl From<io::Error> for StateFault {
     fn from(error: io::Error) -> Self {
-        Self::of(error)
+        Self::caused_by(error)
     }
 }
 
 impl From<CodecError> for StateFault {
     fn from(error: CodecError) -> Self {
-        Self::of(error)
+        Self::caused_by(error)
     }
 }
 

@@ -177,5 +177,5 @@ fn behind(
     limit: usize,
 ) -> Result<Rows, Fault> {
     let start = after.map_or(first, |after| [&after[..], &[0]].concat());
-    Ok(moment.scan(&start, &end, limit.saturating_add(1))?)
+    moment.scan(&start, &end, limit.saturating_add(1))
 }
