@@ -3,7 +3,6 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
-use quorate_store::document::TooDear;
 use quorate_store::keyspace::audit::Refusal;
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
@@ -11,7 +10,7 @@ use quorate_store::types::{
     Revision, SessionId, TaskState, TaskSummary, TxnRefusal,
 };
 
-use crate::gateway::failed;
+use crate::gateway::failed::{self, explain_dear};
 use crate::gateway::text::quoted;
 
 /// A rejection for people: why the entry at `key` did not change.
@@ -142,12 +141,6 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
             format!("the request met a bug of this software; {where_to}")
         }
     }
-}
-
-/// How many steps something takes, for people.
-pub fn explain_dear(TooDear { limit, actual }: TooDear) -> String {
-    let how = "ask with fewer conditions or operations, or split the document";
-    format!("to judge or to change one document takes {actual} steps or more, and one request may take {limit}; {how}")
 }
 
 /// Why a task is not scheduled whose id another has, for people.
@@ -319,6 +312,8 @@ pub fn no_session(id: SessionId) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quorate_store::document::TooDear;
+
     use super::*;
 
     #[test]
