@@ -17,6 +17,7 @@ use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
+use super::join_list::JoinList;
 use super::peers::QueryError;
 use super::service::Service;
 use crate::file_mode::refuse_open_secret;
@@ -117,9 +118,6 @@ impl JoinCredential {
         }
     }
 }
-
-/// The join list: node id to peer address. Includes this node where it is a founding member.
-pub type JoinList = BTreeMap<NodeId, String>;
 
 /// Makes this node a member: a voter, or a learner where it is a standby. Returns once it is one; on a disk that has a
 /// membership already, once no node of the list can be of another cluster.

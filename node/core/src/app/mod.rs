@@ -43,6 +43,7 @@ mod clock;
 pub mod cron;
 mod dear;
 pub mod integrity;
+mod join_list;
 pub mod last_room;
 pub mod levels;
 mod lock_queues;

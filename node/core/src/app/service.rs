@@ -17,8 +17,8 @@ use quorate_store::types::{Command, Key, NodeDisk};
 use quorate_store::{background, command_codec};
 use tokio::sync::SemaphorePermit;
 
-use super::bootstrap::JoinList;
 use super::integrity::Repaired;
+use super::join_list::JoinList;
 use super::last_room::Verdict;
 use super::need::{self, Need};
 use super::proposer::{Submitted, Urgency};

@@ -10,7 +10,7 @@ use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::NodeId;
 
 use super::super::App;
-use super::super::bootstrap::JoinList;
+use super::super::join_list::JoinList;
 use super::super::service::is_unsettled;
 use super::not_leader;
 use crate::peer::members::MemberQuestion;
