@@ -18,6 +18,7 @@ use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
 use super::join_list::JoinList;
+use super::members::unsettled::is_unsettled;
 use super::peers::QueryError;
 use super::service::Service;
 use crate::file_mode::refuse_open_secret;
@@ -135,7 +136,7 @@ pub async fn become_member(
             return Ok(refuse_other_cluster(app, service, list).await?);
         }
         let hellos = ask_all(app, service, list).await?;
-        let was_member = membership.is_some() && !super::service::is_unsettled(app);
+        let was_member = membership.is_some() && !is_unsettled(app);
         let step = decide(app.node_id(), &service.identity.load(), list, was_member, &hellos)?;
         let now = format!("{step}");
         if now != said {
