@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use quorate_api::{Applied, ErrorCode};
 
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::Failure;
 
 /// By which kind of port a connection came.

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod audit_event;
 pub mod authenticator;
 pub mod caller;
+pub mod guard;
 pub mod jwt;
 pub mod known;
 pub mod proof;
