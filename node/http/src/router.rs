@@ -211,7 +211,7 @@ async fn openapi(_: Context) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::gateway::admission::classes::RequestClass;
+    use crate::gateway::admission::request_class::RequestClass;
 
     use super::*;
 

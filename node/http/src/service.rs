@@ -19,7 +19,7 @@ use quorate_api::{Applied, ErrorCode};
 use crate::context::{Context, RequestContext};
 use crate::cors;
 use crate::gateway::access_log::AnsweredRequest;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::answer_body;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;

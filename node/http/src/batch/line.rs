@@ -20,7 +20,7 @@ use crate::gateway::access_log::AnsweredRequest;
 use crate::gateway::admission::accounts::Spender;
 use crate::gateway::admission::answer_memory::{Share, StreamOp, StreamValue};
 use crate::gateway::admission::body_memory::BodyRoom;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::admission::turns::{Lanes, Turn};
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Caller;

@@ -19,7 +19,7 @@ use crate::backend::Node;
 use crate::context::Context;
 use crate::coordination::{coordinate, elections};
 use crate::described::{Common, NamePath};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::api::Api;
 use crate::gateway::auth::caller::Watching;
 use crate::gateway::auth::requirement::{self, Permission};

@@ -12,7 +12,7 @@ use quorate_store::types::{ContentKind, Entry, Key, Revision};
 use crate::app::Consistency;
 use crate::backend::Node;
 use crate::context::RequestContext;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::entry_view;

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::backend::Node;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::caller::Watching;
 use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use crate::gateway::failure::Failure;
