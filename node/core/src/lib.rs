@@ -31,6 +31,7 @@ pub mod rebuild;
 pub mod slow;
 pub mod timings;
 pub mod tls;
+pub mod token_text;
 pub mod traces;
 pub mod unix_socket;
 

@@ -6,10 +6,11 @@ use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
 use quorate_store::keyspace::audit::Refusal;
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
-    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, MembersFault, QuotaSubject, Rejection,
-    Revision, SessionId, TaskState, TaskSummary, TxnRefusal,
+    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, QuotaSubject, Rejection, Revision,
+    SessionId, TaskState, TaskSummary, TxnRefusal,
 };
 
+use crate::app::members::admission::explain_members;
 use crate::gateway::failed::{self, explain_dear};
 use crate::gateway::text::quoted;
 
@@ -172,26 +173,6 @@ fn explain_access(fault: &AccessFault) -> String {
     }
 }
 
-/// What cannot be of newcomers, for people.
-pub fn explain_members(fault: MembersFault) -> String {
-    match fault {
-        MembersFault::NoInvitation => "there is no such invitation; it may have been used or revoked".to_owned(),
-        MembersFault::InvitationExists => "there is an invitation with this id; ask for another".to_owned(),
-        MembersFault::InvitationOver => "the time of the invitation is over; make another".to_owned(),
-        MembersFault::InvitationUsed => {
-            "another node has used the invitation, or this one with another disk".to_owned()
-        }
-        MembersFault::InvitationOfAnother(id) => format!("the invitation is for node {id}"),
-        MembersFault::OnlyStandby => {
-            "the invitation is for a standby: start the node with --standby, or invite it as a voter".to_owned()
-        }
-        MembersFault::DiskRemoved => "the node was removed with this disk, which never comes back".to_owned(),
-        MembersFault::IdRemoved => {
-            "a node of this id was removed; only an invitation that names the id lets it in".to_owned()
-        }
-    }
-}
-
 /// What a quota counts, as it is named in bounds.
 fn counted(what: Counted) -> &'static str {
     match what {
@@ -313,6 +294,7 @@ pub fn no_session(id: SessionId) -> String {
 #[cfg(test)]
 mod tests {
     use quorate_store::document::TooDear;
+    use quorate_store::types::MembersFault;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Who asks, and whether they may.
 //!
-//! Owns tokens, rights as this node remembers them, and the audit log. Never reads a body.
+//! Owns the judgement of tokens, rights as this node remembers them, and the audit log. Never reads a body.
 
 pub mod audit;
 pub mod audit_event;
@@ -12,6 +12,5 @@ pub mod known;
 pub mod proof;
 pub mod requirement;
 pub mod root;
-pub mod secret;
 pub mod throttle;
 pub mod who;

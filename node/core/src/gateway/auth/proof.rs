@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 
 use crate::connection::origin::Origin;
 use crate::gateway::auth::jwt::{JwtVerifier, Verified};
-use crate::gateway::auth::secret::TokenText;
+use crate::token_text::TokenText;
 
 /// What is to prove who asks.
 #[derive(Debug, Clone)]
