@@ -70,7 +70,7 @@ mod waiting;
 pub mod wall;
 
 pub use awake::Awake;
-pub use clock::{Clock, wall_now};
+pub use clock::Clock;
 pub use lock_queues::LockQueues;
 pub use lock_turn::{LockPlace, QUESTIONS_MAX, Turn};
 pub use peers::{Peers, QueryError};
