@@ -51,12 +51,12 @@ use crate::app::{
 use crate::client_port::route_templates;
 use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, ClientSocket, Config};
+use crate::connection::door::Door;
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::root::RootToken;
-use crate::gateway::door::Door;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::millis::{millis, wall_now};

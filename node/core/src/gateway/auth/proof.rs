@@ -87,7 +87,7 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::door::Door;
+    use crate::connection::door::Door;
     use crate::net::PeerAddress;
     use http::HeaderName;
 
