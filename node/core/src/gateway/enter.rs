@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, StatusCode};
 
 use crate::evicting_limit::Standing;
-use crate::gateway::auth::audit_event::Event;
-use crate::gateway::auth::caller::Caller;
+use crate::gateway::audit_event::Event;
 use crate::gateway::auth::guard::Guard;
 use crate::gateway::auth::proof::Proof;
 use crate::gateway::auth::requirement::{RequiredPermission, Requirement, Visit};
 use crate::gateway::auth::who::{Somebody, Who};
 use crate::gateway::call::Call;
+use crate::gateway::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::refresh;
 

@@ -3,9 +3,7 @@
 //! Owns the judgement of tokens, rights as this node remembers them, and the audit log. Never reads a body.
 
 pub mod audit;
-pub mod audit_event;
 pub mod authenticator;
-pub mod caller;
 pub mod guard;
 pub mod jwt;
 pub mod known;
