@@ -119,7 +119,7 @@ impl Settings {
         self
     }
 
-    /// With no other test beside it: what is measured would be theirs as well.
+    /// With no other test beside it: what is measured would be theirs as well. Tests that have this stand next to one another, in `alone`.
     pub fn alone(mut self) -> Self {
         self.is_alone = true;
         self

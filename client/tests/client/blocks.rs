@@ -41,7 +41,7 @@ fn everyday_calls_block_until_they_are_answered() {
 #[test]
 fn a_session_is_renewed_while_its_thread_does_something_else() {
     let (node, client) = elsewhere();
-    let session = client.session().ttl(std::time::Duration::from_millis(300)).run().expect("starts");
+    let session = client.session().ttl(std::time::Duration::from_millis(900)).run().expect("starts");
     let lock = session.lock("l").acquire().run().expect("granted");
     node.fake.asked("/renew", 2).run();
     client.put_json("k", &1).guarded_by(&lock).run().expect("written");

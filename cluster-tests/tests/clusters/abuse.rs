@@ -95,7 +95,7 @@ async fn fill(at: SocketAddr, entries: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_live_through_a_flood_of_renewals() {
     const TTL_MS: u64 = 10_000;
-    const FLOOD: Duration = Duration::from_secs(6);
+    const FLOOD: Duration = Duration::from_secs(4);
     const IDS: usize = 1_000;
     let cluster = Cluster::start_with(Settings::default().alone()).await;
     let (leader, follower) = (cluster.leader().await, cluster.follower().await);
@@ -151,7 +151,7 @@ async fn sessions_live_through_a_flood_of_scans_and_writes() {
     const SESSIONS: usize = 20;
     /// Others may use the processors too, and a failover takes a second more.
     const TTL_MS: u64 = 10_000;
-    const FLOOD: Duration = Duration::from_secs(8);
+    const FLOOD: Duration = Duration::from_secs(6);
     /// Without optimisation it takes ten times as long to look at one.
     const ENTRIES: usize = if DEBUG_BUILD { 300 } else { 3_000 };
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
@@ -467,8 +467,8 @@ async fn under(
 async fn sessions_live_behind_the_address_of_an_attack() {
     const ATTACK: &str = "h2-no-window";
     const CONNECTIONS: usize = 400;
-    /// More than twice as long as sessions live.
-    const EACH: Duration = Duration::from_secs(12);
+    /// Longer than sessions live.
+    const EACH: Duration = Duration::from_secs(7);
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let target = target_of(&cluster).await;
     let nodes: Vec<u32> = cluster.ids().iter().map(|id| cluster.process_id(*id)).collect();
@@ -497,6 +497,7 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
         "peers-silent",
     ];
     const CONNECTIONS: usize = 200;
+    /// Longer than an election takes, in which nobody writes.
     const EACH: Duration = Duration::from_secs(3);
     /// As for what clients send and do not read.
     const MEMORY: u64 = 1_500 << 20;
@@ -527,7 +528,7 @@ async fn what_does_not_come_keeps_nobody_out_who_is_known() {
     /// Attacks with enough connections to take all places of a class, or all memory for bodies, of the one node.
     const ATTACKS: [(&str, usize); 3] = [("grpc-heads", 70), ("grpc-bodies", 40), ("user-bodies", 200)];
     /// Longer than sessions live.
-    const EACH: Duration = Duration::from_secs(8);
+    const EACH: Duration = Duration::from_secs(6);
     let mut cluster = Cluster::start_with(Settings::with_ids([1]).guarded(ROOT).alone()).await;
     let to = cluster.client_address(1);
     let (honest, hostile) = (create_user(&cluster, "honest").await, create_user(&cluster, "hostile").await);

@@ -17,7 +17,7 @@ async fn a_node_that_missed_a_little_catches_up_from_the_log() {
     let away = cluster.follower().await;
     cluster.kill(away).await;
     let load = Load::start(&cluster, 8, "missed");
-    load.wait_for_more(2_000).await;
+    load.wait_for_more(500).await;
     cluster.start_node(away);
     catch_up(&mut cluster, away).await;
     let history = load.finish().await.history;
@@ -27,8 +27,7 @@ async fn a_node_that_missed_a_little_catches_up_from_the_log() {
     cluster.assert_agreement().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_go_on() {
+pub async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_go_on() {
     let settings = Settings::default().alone().flag("--snapshot-every-entries", 100).flag("--keep-log-entries", 20);
     let mut cluster = Cluster::start_with(settings).await;
     let away = cluster.follower().await;
@@ -78,7 +77,7 @@ async fn a_node_killed_while_it_gets_a_snapshot_still_comes_back() {
     let away = cluster.follower().await;
     cluster.kill(away).await;
     let load = Load::start(&cluster, 32, "torn");
-    load.wait_for_more(5_000).await;
+    load.wait_for_more(2_000).await;
     for _ in 0..5 {
         cluster.start_node(away);
         // Somewhere between its first breath and its recovery; wherever that is, the next start must cope.
@@ -96,7 +95,7 @@ async fn a_node_killed_while_it_gets_a_snapshot_still_comes_back() {
 fn writes_missed() -> u64 {
     match std::env::var("QUORATE_TEST_WRITES") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("QUORATE_TEST_WRITES is `{text}`; give a number")),
-        Err(_) => 20_000,
+        Err(_) => 8_000,
     }
 }
 

@@ -150,7 +150,8 @@ fn judge(answer: &Answer, method: &str, state: State, what: &str) {
 async fn every_node_judges_conditions_as_the_standard_says() {
     let mut cluster = Cluster::start().await;
     let mut asked = 0;
-    for id in cluster.ids() {
+    let nodes = cluster.ids().len();
+    for (place, id) in cluster.ids().into_iter().enumerate() {
         let to = cluster.client_address(id);
         // What one node wrote, another judges.
         let other = cluster.client_address(id % cluster.ids().len() as u64 + 1);
@@ -169,8 +170,12 @@ async fn every_node_judges_conditions_as_the_standard_says() {
             if let Some(key) = key {
                 unlock(other, &key).await;
             }
-            for row in &ROWS {
-                for method in ["PUT", "PATCH", "DELETE"] {
+            for (line, row) in ROWS.iter().enumerate() {
+                for (turn, method) in ["PUT", "PATCH", "DELETE"].into_iter().enumerate() {
+                    // Each row goes to every node, by another method each: it takes six requests to bring an entry into its state.
+                    if (line + turn + number) % nodes != place {
+                        continue;
+                    }
                     let wanted = match (state, method) {
                         (State::Absent, "PUT") => row.put_absent,
                         (State::Absent, _) => row.change_absent,

@@ -285,10 +285,10 @@ fn seconds(default: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contenders_for_a_lock_never_hold_it_together_whatever_happens_to_the_nodes() {
-    fight(Prize::Lock, seconds(20)).await;
+    fight(Prize::Lock, seconds(12)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contenders_in_an_election_never_lead_together_whatever_happens_to_the_nodes() {
-    fight(Prize::Election, seconds(12)).await;
+    fight(Prize::Election, seconds(9)).await;
 }

@@ -8,7 +8,7 @@ use quorate_client::{Client, Updated};
 use rand::RngExt;
 
 const CLIENTS: u64 = 8;
-const INCREMENTS_EACH: u64 = 250;
+const INCREMENTS_EACH: u64 = 120;
 const KILLS: u64 = 3;
 const KEY: &str = "counter";
 

@@ -14,7 +14,7 @@ async fn writes_acknowledged_while_the_leader_is_killed_are_there() {
     let mut random = seed::seeded();
     let mut cluster = Cluster::start().await;
     let load = Load::start(&cluster, WRITERS, "killed");
-    for _ in 0..3 {
+    for _ in 0..2 {
         run_for(&load, Duration::from_millis(random.random_range(200..1_500))).await;
         let leader = cluster.leader().await;
         cluster.kill(leader).await;
@@ -33,7 +33,7 @@ async fn writes_acknowledged_while_the_leader_is_killed_are_there() {
 async fn writes_acknowledged_before_all_nodes_are_killed_at_once_are_there() {
     let mut random = seed::seeded();
     let mut cluster = Cluster::start().await;
-    for round in 0..3 {
+    for round in 0..2 {
         let load = Load::start(&cluster, WRITERS, &format!("all-killed-{round}"));
         run_for(&load, Duration::from_millis(random.random_range(200..1_500))).await;
         cluster.kill_all().await;

@@ -8,6 +8,7 @@ mod access;
 #[path = "../../../client/cli/tests/cli/agent.rs"]
 mod agent;
 mod agents;
+mod alone;
 mod archive;
 mod backups;
 mod bad_input;

@@ -10,7 +10,7 @@ use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
 use quorate_node::EXIT_REMOVED;
 
 /// How often a leader is killed in the middle of a change.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 4;
 /// As many at most until one of them was killed there.
 const ROUNDS_MAX: usize = 30;
 

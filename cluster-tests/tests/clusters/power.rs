@@ -7,7 +7,7 @@ use rand::RngExt;
 use crate::disk::Disk;
 
 const WRITERS: usize = 16;
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_acknowledged_before_all_nodes_lose_their_power_are_there() {

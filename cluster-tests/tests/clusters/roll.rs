@@ -27,8 +27,7 @@ async fn write(client: Client, number: usize, stop: Arc<AtomicBool>) -> Vec<Dura
     took
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_under_load_fails_no_write() {
+pub async fn a_rolling_restart_under_load_fails_no_write() {
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> =

@@ -113,7 +113,7 @@ async fn settle(task: &Task, seen: &Seen) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_that_crash_complete_every_task_exactly_once_and_none_early() {
-    let (tasks, workers) = (number("QUORATE_TASKS", 2_000), number("QUORATE_TASK_WORKERS", 8));
+    let (tasks, workers) = (number("QUORATE_TASKS", 1_000), number("QUORATE_TASK_WORKERS", 8));
     let mut dice = seeded();
     let mut cluster = Cluster::start().await;
     let client: Client = cluster.client_without(None);

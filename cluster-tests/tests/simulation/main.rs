@@ -13,14 +13,14 @@ use rand::RngExt;
 use serde_json::Value;
 
 /// Clusters in one run of the tests; `scripts/soak` runs thousands.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 75;
 /// The first of them. Always the same, so that a suite that turns red says something of the change that is tested; new ones are
 /// tried by `scripts/soak`, and by the tests where `QUORATE_SEED` is set.
 const FIRST: u64 = 20_261_122;
 /// Seeds that once broke a promise, or a rule that judges them.
 const FOUND: [u64; 6] = [700_000_158, 1_008_506_102, 166_142_794, 166_143_892, 463_460, 463_949];
 /// So many with API clients, and so many without, have to run the same a second time.
-const REPEATED: usize = 3;
+const REPEATED: usize = 2;
 
 fn simulate(arguments: &[&str]) -> (bool, String) {
     come(Command::new(env!("CARGO_BIN_EXE_simulate")).args(arguments))
@@ -37,21 +37,27 @@ fn first_seed() -> u64 {
     std::env::var_os("QUORATE_SEED").map_or(FIRST, |_chosen| u64::from(seeded().random::<u32>()))
 }
 
-#[test]
-fn every_promise_holds_in_simulated_clusters() {
-    let first = first_seed();
+/// Runs so many seeds, in all of which every promise has to hold; gives what the summary says of a name.
+fn all_sound(first: u64) -> impl Fn(&str) -> u64 {
     let (sound, said) = simulate(&["--seed", &first.to_string(), "--seeds", &SEEDS.to_string()]);
     println!("{said}");
     assert!(sound, "a promise was broken, or a rule could not tell");
     let last = said.lines().rfind(|line| line.starts_with('{')).expect("it ends with a summary");
     let summary: Value = serde_json::from_str(last).expect("the summary is JSON");
-    let number = |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("no {name} in {last}"));
+    move |name: &str| summary[name].as_u64().unwrap_or_else(|| panic!("no {name} in {summary}"))
+}
+
+#[test]
+fn every_promise_holds_in_simulated_clusters() {
+    let first = first_seed();
+    let number = all_sound(first);
     assert_eq!(number("seeds"), SEEDS);
     // Or it would prove nothing.
-    assert!(number("operations") > 100 * SEEDS, "{last}");
-    assert!(number("faults") > 4 * SEEDS, "{last}");
-    assert!(number("torn_groups") > SEEDS / 200, "{last}");
-    assert!(number("member_changes") > SEEDS / 20, "{last}");
+    assert!(number("operations") > 100 * SEEDS, "{} operations", number("operations"));
+    assert!(number("faults") > 4 * SEEDS, "{} faults", number("faults"));
+    assert!(number("member_changes") > SEEDS / 20, "{} changes of members", number("member_changes"));
+    // A crash tears a group in one seed of sixteen: one run in a hundred has none, and then the seeds that follow have to.
+    assert!(number("torn_groups") > 0 || all_sound(first + SEEDS)("torn_groups") > 0, "no group was torn");
 }
 
 #[test]
@@ -80,7 +86,7 @@ const STORIES: [&str; 15] = [
     "clocks-in-turn",
     "archive-apart",
 ];
-const PLAYS: u64 = 4;
+const PLAYS: u64 = 2;
 
 #[test]
 fn what_chance_tells_too_seldom_ends_well() {
@@ -144,11 +150,16 @@ fn a_seed_runs_the_same_each_time() {
     let mut seeds = first_seed()..;
     while left != [0; 2] {
         let seed = seeds.next().expect("there are more").to_string();
-        let first = simulate(&["--only", &seed, "--quiet"]);
-        assert!(first.0 && first.1.contains("\"trace\""), "{}", first.1);
-        let left = &mut left[usize::from(first.1.contains("\"api_clients\":0"))];
+        // One seed in eight has API clients: those that are one too many are not run.
+        let (is_planned, plan) = simulate(&["--only", &seed, "--plan"]);
+        assert!(is_planned, "{plan}");
+        let has_none = |said: &str| said.contains("\"api_clients\":0");
+        let left = &mut left[usize::from(has_none(&plan))];
         if *left > 0 {
             *left -= 1;
+            let first = simulate(&["--only", &seed, "--quiet"]);
+            assert!(first.0 && first.1.contains("\"trace\""), "{}", first.1);
+            assert_eq!(has_none(&first.1), has_none(&plan), "{plan}{}", first.1);
             assert_eq!(first, simulate(&["--only", &seed, "--quiet"]), "seed {seed}");
         }
     }

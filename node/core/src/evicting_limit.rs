@@ -21,7 +21,7 @@ pub enum Standing {
     /// A request that was answered, where nobody says who they are. It goes where its owner has more than the one that comes would have,
     /// and only where there is no stranger that can go.
     Served,
-    /// The identity of its peer. It stays.
+    /// The identity of its peer. It stays, among as many of one person as one owner may have.
     Known,
 }
 
@@ -75,6 +75,12 @@ impl<K: Ord + Copy> EvictingPermit<K> {
     /// Its connection has shown this standing. `idle` gives its idle time from now on.
     pub fn prove(&self, standing: Standing, idle: Weak<dyn Idle>) {
         self.of.taken.lock().rise(self.serial, standing, idle);
+    }
+
+    /// Its connection has shown whose it is. One person has as many that are known as one owner may have: wherever further ones come from, they
+    /// have shown no more than that they were served.
+    pub fn prove_person(&self, person: &Arc<str>, idle: Weak<dyn Idle>) {
+        self.of.taken.lock().know(self.serial, person, self.of.of_one_max, idle);
     }
 }
 
@@ -151,6 +157,8 @@ struct Rows<K> {
     with_strangers: BTreeSet<(usize, Reverse<u64>, K)>,
     /// Likewise those with some that were served.
     with_served: BTreeSet<(usize, Reverse<u64>, K)>,
+    /// How many each person has that are known as theirs.
+    people: BTreeMap<Arc<str>, usize>,
     /// The number of the next one.
     serial: u64,
 }
@@ -159,6 +167,8 @@ struct Rows<K> {
 struct Row<K> {
     key: K,
     standing: Standing,
+    /// Whose it is, where it is known for that.
+    person: Option<Arc<str>>,
     end: CancellationToken,
     idle: Option<Weak<dyn Idle>>,
 }
@@ -202,7 +212,8 @@ impl Crowd {
 impl<K> Default for Rows<K> {
     fn default() -> Self {
         let [with_strangers, with_served] = [BTreeSet::new(), BTreeSet::new()];
-        Self { rows: BTreeMap::new(), crowds: BTreeMap::new(), with_strangers, with_served, serial: 0 }
+        let people = BTreeMap::new();
+        Self { rows: BTreeMap::new(), crowds: BTreeMap::new(), with_strangers, with_served, people, serial: 0 }
     }
 }
 
@@ -210,7 +221,7 @@ impl<K: Ord + Copy> Rows<K> {
     fn begin(&mut self, key: K, end: CancellationToken) -> u64 {
         let serial = self.serial;
         self.serial += 1;
-        self.rows.insert(serial, Row { key, standing: Standing::Stranger, end, idle: None });
+        self.rows.insert(serial, Row { key, standing: Standing::Stranger, person: None, end, idle: None });
         self.change(key, |crowd| crowd.add(serial, Standing::Stranger));
         serial
     }
@@ -218,7 +229,31 @@ impl<K: Ord + Copy> Rows<K> {
     fn remove(&mut self, serial: u64) -> Option<Row<K>> {
         let row = self.rows.remove(&serial)?;
         self.change(row.key, |crowd| crowd.take(serial, row.standing));
+        if let Some(person) = &row.person
+            && let Some(known) = self.people.get_mut(person)
+        {
+            *known -= 1;
+            if *known == 0 {
+                self.people.remove(person);
+            }
+        }
         Some(row)
+    }
+
+    /// One that was pushed out meanwhile shows nothing any more, and what is known stays known as whose it was first.
+    fn know(&mut self, serial: u64, person: &Arc<str>, most: usize, idle: Weak<dyn Idle>) {
+        if self.rows.get(&serial).is_none_or(|row| row.standing == Standing::Known) {
+            return;
+        }
+        let known = self.people.get(person).copied().unwrap_or(0);
+        if known >= most {
+            return self.rise(serial, Standing::Served, idle);
+        }
+        self.rise(serial, Standing::Known, idle);
+        self.people.insert(Arc::clone(person), known + 1);
+        if let Some(row) = self.rows.get_mut(&serial) {
+            row.person = Some(Arc::clone(person));
+        }
     }
 
     /// One that was pushed out meanwhile shows nothing any more.
@@ -323,7 +358,7 @@ mod tests {
     fn assert_empty(limit: &EvictingLimit<u32>) {
         let rows = limit.taken.lock();
         assert!(rows.rows.is_empty() && rows.crowds.is_empty(), "{rows:?}");
-        assert!(rows.with_strangers.is_empty() && rows.with_served.is_empty(), "{rows:?}");
+        assert!(rows.with_strangers.is_empty() && rows.with_served.is_empty() && rows.people.is_empty(), "{rows:?}");
     }
 
     #[test]
@@ -399,6 +434,34 @@ mod tests {
         assert_eq!(refusal(&limit, 1), Some(Full::OfOne));
         assert!(refusal(&limit, 2).is_none());
         assert!(gone(&known).is_empty());
+    }
+
+    #[test]
+    fn of_one_person_as_many_are_known_as_of_one_owner_wherever_they_come_from() {
+        let limit = EvictingLimit::new(2, 6);
+        let [ann, bob] = ["ann", "bob"].map(Arc::<str>::from);
+        let idle: Arc<dyn Idle> = Arc::new(IdleFor(Some(60)));
+        let prove = |taken: &Taken, person| taken.0.prove_person(person, Arc::downgrade(&idle));
+        let mut crowd = [1, 1, 2, 2, 3, 3].map(|key| take(&limit, key)).into_iter().collect::<Vec<_>>();
+        crowd.iter().for_each(|taken| prove(taken, &ann));
+        // Once more, by another one's request: it is known whose it is.
+        prove(&crowd[0], &bob);
+        assert_eq!(limit.taken.lock().people.iter().collect::<Vec<_>>(), [(&ann, &2)]);
+        let newcomer = take(&limit, 7);
+        assert_eq!(gone(&crowd), [2], "the oldest of those beyond");
+        prove(&newcomer, &bob);
+        let second = take(&limit, 8);
+        assert_eq!(gone(&crowd), [2, 4]);
+        // Both are of addresses with no more of them than the next one has.
+        prove(&second, &bob);
+        assert_eq!(refusal(&limit, 9), Some(Full::OfAll));
+        drop(crowd.swap_remove(0));
+        let third = take(&limit, 9);
+        prove(&third, &ann);
+        let people = limit.taken.lock().people.clone();
+        assert_eq!(people.into_iter().collect::<Vec<_>>(), [(ann, 2), (bob, 2)]);
+        drop((crowd, newcomer, second, third));
+        assert_empty(&limit);
     }
 
     #[test]

@@ -228,6 +228,10 @@ pub const STREAM_OPS_OF_ACCOUNT_MAX: usize = POINT_OPS_MAX / 4;
 /// stream that is not read stay there with their values, which nothing else counts: 192 MiB at most.
 pub const STREAM_VALUES_OF_ACCOUNT_MAX: usize = 128;
 
+/// Writes of streams of one account that are looked after where the answers of their stream are sent, though they may be refused, and a refusal
+/// shows the entry as it is. Beyond it each has a task of its own, which keeps of long entries no more than there is room for.
+pub const STREAM_REFUSALS_OF_ACCOUNT_MAX: usize = 128;
+
 /// See [`STREAM_OPS_OF_ACCOUNT_MAX`].
 pub const STREAM_OPS_OF_ALL_MAX: usize = POINT_OPS_MAX / 4 * 3;
 

@@ -93,7 +93,7 @@ impl Unary for LeaseRevoke {
     type Request = LeaseRevokeRequest;
     type Response = LeaseRevokeResponse;
     const PATH: &'static str = "/etcdserverpb.Lease/LeaseRevoke";
-    const POLICY: Policy = COORDINATION;
+    const POLICY: Policy = COORDINATION.for_owners();
 
     async fn answer(call: &Call, request: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Status> {
         let id = SessionId::of_lease(request.id).ok_or_else(|| known(Error::LeaseNotFound))?;
@@ -114,7 +114,7 @@ impl Exchange for LeaseKeepAlive {
     type Request = LeaseKeepAliveRequest;
     type Response = LeaseKeepAliveResponse;
     const PATH: &'static str = "/etcdserverpb.Lease/LeaseKeepAlive";
-    const POLICY: Policy = Policy { is_vital: true, ..Policy::read(RequestClass::Coordination) };
+    const POLICY: Policy = Policy { is_vital: true, ..Policy::read(RequestClass::Coordination).for_owners() };
     const GOES_ON: bool = false;
 
     fn open(

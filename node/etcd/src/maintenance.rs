@@ -17,13 +17,12 @@ use quorate_etcd_api::maintenance::{
     DefragmentResponse, HashKVRequest, HashKVResponse, HashRequest, HashResponse, MoveLeaderRequest,
     MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
 };
+use quorate_machine::query::{ListQuery, ListRead};
 use quorate_store::backup::sector_rest;
-use quorate_store::state::{ListQuery, ListRead};
 use quorate_store::types::{Entry, Key, Revision};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
-
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::app::Consistency;

@@ -54,6 +54,11 @@ impl Policy {
         Self { class, guard: Guard::Judged, writes: false, is_vital: false, waits: false }
     }
 
+    /// For the owner of what it names, whatever rights they have left.
+    pub const fn for_owners(self) -> Self {
+        Self { guard: Guard::Owned, ..self }
+    }
+
     /// A write.
     pub const fn write(class: RequestClass) -> Self {
         Self { writes: true, ..Self::read(class) }

@@ -5,7 +5,7 @@
 
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeResponse};
-use quorate_store::state::ListQuery;
+use quorate_machine::query::ListQuery;
 use quorate_store::types::{Key, KeyRange, ListOrder, ListShown, ListStep, Revision, RevisionFilter};
 
 use crate::app::Consistency;
@@ -13,10 +13,9 @@ use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::scan::scan;
 use crate::header::header;
-use crate::limits;
-use crate::past;
 use crate::range::{self, key_value};
 use crate::status::Status;
+use crate::{limits, past};
 
 /// A range that is being read.
 pub struct Parts {
@@ -48,6 +47,10 @@ impl Parts {
             Next::After { left, .. } => past::cost_of_page(*left),
             Next::Begin | Next::End => past::cost(&step),
         };
+        let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
+        if matches!(next, Next::Begin) {
+            call.caller().admit(call.deadline, &wanted).await?;
+        }
         // Each part has a deadline, a place and a turn of its own.
         let call = match past::named(&step) {
             Some(_) => call.lasting(),
@@ -59,7 +62,6 @@ impl Parts {
             Next::Begin if !self.request.serializable => Consistency::Linearizable,
             _ => Consistency::Local,
         };
-        let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
         call.caller().admit_read(fresh, call.deadline, &wanted).await?;
         match next {
             Next::Begin => self.begin(&call, step).await.map(Some),

@@ -5,11 +5,12 @@
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::RangeResponse;
+use quorate_machine::query::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
 use quorate_store::limits::LOOK_BYTES;
-use quorate_store::state::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
 use quorate_store::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
 
 use crate::backend::Node;
+use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
@@ -82,11 +83,13 @@ pub fn cost_of_page(limit: usize) -> usize {
     Call::cost_of_page(limit.min(PAGE_FOR_COST))
 }
 
-/// Lets a read in as what it is: a scan, but where it names its key.
+/// Lets a read in as what it is: a scan, but where it names its key. Only who may read it takes anything of scans.
 pub async fn enter(call: &Call, step: &ListStep) -> Result<(), Failure> {
     if named(step).is_some() {
         return Ok(());
     }
+    let wanted = |visit: &mut Visit<'_>| visit(Requirement::on_range(Permission::Read, &step.range));
+    call.caller().admit(call.deadline, &wanted).await?;
     call.go_on_as_scan().await?;
     let cost = cost(step);
     call.costs(cost, cost)

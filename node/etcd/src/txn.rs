@@ -14,9 +14,9 @@ use quorate_etcd_api::kv::{
     PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, RequestOpRequest, ResponseOp, ResponseOpResponse,
     TxnRequest, TxnResponse,
 };
+use quorate_machine::query::KeyRead;
 use quorate_store::document::Criteria;
 use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, VALUE_BYTES_MAX};
-use quorate_store::state::KeyRead;
 use quorate_store::types::{
     Action, Branch, Change, Compared, Comparison, ComparisonOperator, Entry, Expect, Expiry, Key, ListStep, Listed,
     RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
@@ -26,10 +26,9 @@ use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
 use crate::gateway::scan::scan;
 use crate::header::inner;
-use crate::limits;
-use crate::past;
 use crate::range::{key, key_range, key_value, list_step, value};
 use crate::status::{Status, known, of_fault};
+use crate::{limits, past};
 
 /// The token of no entry.
 const NO_TOKEN: Revision = 0;

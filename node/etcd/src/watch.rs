@@ -16,7 +16,7 @@ use quorate_etcd_api::watch::{
     WatchCreateRequest, WatchCreateRequestFilterType, WatchRequest, WatchRequestRequestUnion, WatchResponse,
 };
 use quorate_etcd_api::{Error, Message};
-use quorate_store::state::{FeedPosition, WatchRange};
+use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_store::types::{Key, KeyRange, Revision};
 use tokio::time::Interval;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -30,12 +30,11 @@ use crate::gateway::caller::Watching;
 use crate::gateway::failure::Failure;
 use crate::gateway::watch;
 use crate::header::header;
-use crate::limits;
 use crate::method::{Exchange, Policy};
-use crate::range;
 use crate::roused::Roused;
 use crate::status::{Status, known};
 use crate::watcher::{Step, View, Watcher};
+use crate::{limits, range};
 
 /// After how long of silence those are told how far they are that asked for it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);

@@ -11,9 +11,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use quorate_etcd_api::Message;
 use quorate_etcd_api::entry::{Event, EventEventType, KeyValue};
-use quorate_store::state::{
-    ChangesPage, ChangesQuery, ChangesRead, FeedPosition, Pulled, ReadPosition, RecentChange, StateFault, Watch,
-};
+use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ReadPosition, StateFault};
+use quorate_store::state::{Pulled, RecentChange, Watch};
 use quorate_store::types::{Entry, Key, Revision};
 
 use crate::gateway::admission::accounts::Held;

@@ -3,18 +3,17 @@
 //! Owns what transactions, changes of all that matches, claims, collections and sequences have in common as requests. Never knows what
 //! one of them is about.
 
-use crate::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
-use quorate_store::state::{Observed, StateFault};
+use quorate_machine::query::{Observed, StateFault};
 use quorate_store::types::Revision;
 
 use crate::backend::Node;
 use crate::context::RequestContext;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
-use crate::input::{body, headers};
+use crate::input::{body, headers, json_body};
 use crate::output::response::{Outcome, ok_json};
 
 /// The body of a request that has no parameters: `what`, as strict JSON.

@@ -182,7 +182,7 @@ fn security(guard: Guard) -> Vec<SecurityRequirement> {
     let by = |scheme| SecurityRequirement::new(scheme, NO_SCOPES);
     match guard {
         Guard::None => Vec::new(),
-        Guard::Known | Guard::Admin | Guard::Backup | Guard::Monitor | Guard::Judged => {
+        Guard::Known | Guard::Admin | Guard::Backup | Guard::Monitor | Guard::Judged | Guard::Owned => {
             vec![by(BEARER), by(CERTIFICATE), SecurityRequirement::default()]
         }
     }

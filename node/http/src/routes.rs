@@ -73,6 +73,11 @@ impl Policy {
         Self { is_vital: true, ..self }
     }
 
+    /// For the owner of what it names, whatever rights they have left.
+    pub const fn for_owners(self) -> Self {
+        Self { guard: Guard::Owned, ..self }
+    }
+
     /// Takes a body that it has no use for.
     pub const fn passing_over_body(self) -> Self {
         Self { passes_over_body: true, ..self }

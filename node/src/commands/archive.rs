@@ -264,9 +264,13 @@ fn list(OpenedArchive { runtime, source }: &OpenedArchive) -> Result<(), Command
             None => {}
         }
     }
-    match runtime.block_on(archive.verified())? {
-        None => say!("No node has tried a restore yet."),
-        Some(tried) => match tried.fault {
+    match runtime.block_on(archive.verified()) {
+        Err(error) if error.is_of_an_object() => {
+            say!("What the last restore that was tried came to is not taken: {error}");
+        }
+        Err(error) => return Err(error.into()),
+        Ok(None) => say!("No node has tried a restore yet."),
+        Ok(Some(tried)) => match tried.fault {
             None => {
                 say!(
                     "A restore was tried by node {} at {}, up to revision {}: it is to be had.",

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{Applied, ErrorCode, NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeResourceKind, Retry};
+use quorate_machine::query::SessionHeld;
 use quorate_node::app::AppError;
 use quorate_node::client_port::ServeSettings;
 use quorate_node::gateway::api::ApiSettings;
 use quorate_node::gateway::auth::audit::AuditFile;
 use quorate_node::gateway::auth::authenticator::AuthSettings;
+use quorate_node::gateway::auth::guard::Guard;
 use quorate_node::gateway::auth::root::RootToken;
 use quorate_node::http::all_routes;
 use quorate_node_core::token_text::TokenText;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::keyspace::session::SessionRow;
-use quorate_store::state::SessionHeld;
 use quorate_store::types::{ContentKind, Outcome, RoleName, RoleRow, SessionId, TokenRow, UserName, UserRow, Value};
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
@@ -326,6 +327,142 @@ async fn strangers_are_refused_before_their_message_comes() {
     }
     let metrics = guarded.ask(&guarded.nobody, "GET", "/metrics", "").await.text();
     assert!(metrics.contains("quorate_http_resource_taken{resource=\"arriving\"} 0.0\n"), "{metrics}");
+}
+
+/// Whatever they name, they may not have it: nothing of it is waited for, nor kept meanwhile.
+#[tokio::test]
+async fn who_has_no_right_at_all_is_refused_before_the_message_comes() {
+    let guarded = Guarded::start().await;
+    let (nobody, app) = (format!("Bearer {}", guarded.nobody), format!("Bearer {}", guarded.app));
+    let mut asked: Vec<_> = [
+        ("POST", "/etcdserverpb.KV/Txn", "application/grpc", 200, Some("7")),
+        ("POST", "/etcdserverpb.Watch/Watch", "application/grpc", 200, Some("7")),
+        ("POST", "/v3lockpb.Lock/Lock", "application/grpc", 200, Some("7")),
+        ("POST", "/v3/kv/txn", "application/json", 403, None),
+        ("POST", "/v3/kv/range", "application/json", 403, None),
+    ]
+    .map(|(method, path, kind, status, grpc_status)| (method, path.to_owned(), kind, status, grpc_status))
+    .into();
+    for route in all_routes() {
+        for operation in route.operations() {
+            if operation.takes_body() && operation.policy.guard == Guard::Judged {
+                let path = route.template().replace(['{', '}'], "");
+                asked.push((operation.method.as_str(), path, "application/json", 403, None));
+            }
+        }
+    }
+    assert!(asked.len() > 20, "{asked:?}");
+    for (method, path, kind, status, grpc_status) in &asked {
+        let headers = [("Content-Type", *kind), ("Content-Length", "100"), ("Authorization", nobody.as_str())];
+        let mut raw = guarded.server.connect().await;
+        raw.send_request(method, path, &headers, b"").await;
+        let answer = raw.response(true).await;
+        assert_eq!((answer.status, answer.header("grpc-status")), (*status, *grpc_status), "{method} {path}");
+    }
+    // Any right is enough to be heard.
+    let mut raw = guarded.server.connect().await;
+    raw.send_request("POST", "/v1/bulk", &[JSON, ("Content-Length", "2"), ("Authorization", &app)], b"{").await;
+    raw.send(b"]").await;
+    assert_eq!(raw.response(false).await.status, 400);
+}
+
+/// Their requests are no more than questions whether a node is behind.
+#[tokio::test]
+async fn who_has_no_right_at_all_waits_in_small_numbers_where_nobody_leads() {
+    let guarded = Arc::new(Guarded::start().await);
+    guarded.server.backend.lose_leader();
+    let began = std::time::Instant::now();
+    let ask = |_| {
+        let guarded = Arc::clone(&guarded);
+        tokio::spawn(async move { guarded.ask(&guarded.nobody, "PUT", "/v1/kv/orders/k", "1").await.status })
+    };
+    let asked: Vec<_> = (0..100).map(ask).collect();
+    let mut answers = Vec::new();
+    for answer in asked {
+        answers.push(answer.await.expect("it ends"));
+    }
+    let (took, timeout) = (began.elapsed(), api_settings().request_timeout);
+    assert!(took < timeout / 2, "they waited for {took:?}, requests may take {timeout:?}");
+    assert!(answers.contains(&429), "beyond so many nobody waits: {answers:?}");
+    assert!(answers.iter().all(|status| [429, 503, 504].contains(status)), "{answers:?}");
+}
+
+/// A right counts by the head too where a node has not heard of it yet: it asks before it says no.
+#[tokio::test]
+async fn a_first_right_counts_before_this_node_knows_of_it() {
+    let guarded = Guarded::start().await;
+    let backend = &guarded.server.backend;
+    let put = async || guarded.ask(&guarded.nobody, "PUT", "/v1/kv/orders/k", "1").await.status;
+    assert_eq!(put().await, 403);
+    backend.hear_of(|told| {
+        let grant = Grant { permission: Permission::Write, prefix: b"orders/".to_vec() };
+        told.roles.get_mut(&RoleName::new("nobody").expect("a name")).expect("there").grants = vec![grant];
+    });
+    let asked = backend.barriers().len();
+    assert_eq!(put().await, 201);
+    assert_eq!(put().await, 200);
+    assert_eq!(backend.barriers().len(), asked + 1, "once it is known, nobody is asked");
+}
+
+/// They may end without rights what they began with some.
+#[tokio::test]
+async fn a_session_is_its_owners_whatever_rights_they_have_left() {
+    let guarded = Guarded::start().await;
+    guarded.server.backend.admit(|told| {
+        told.users.get_mut(&UserName::new("app").expect("a name")).expect("there").roles.clear();
+    });
+    // Nothing that is let in comes further than to the log.
+    guarded.server.backend.fail_writes(AppError::NoLeader);
+    for (method, path, body) in [
+        ("POST", "/v1/sessions/S/renew", ""),
+        ("POST", "/v1/sessions/renew", r#"{"sessions":["S"]}"#),
+        ("DELETE", "/v1/sessions/S", ""),
+    ] {
+        let ask = async |session: &str| {
+            let (path, body) = (filled(path, "", session), filled(body, "", session));
+            guarded.ask(&guarded.app, method, &path, &body).await.status
+        };
+        assert_eq!(ask("7").await, 403, "somebody else's: {method} {path}");
+        let own = ask("8").await;
+        assert!(!matches!(own, 400 | 401 | 403 | 405), "{own}: {method} {path}");
+    }
+    assert_eq!(guarded.ask(&guarded.app, "POST", "/v1/sessions", "{}").await.status, 403);
+}
+
+/// Room for values is there for who may have them.
+#[tokio::test]
+async fn who_may_not_have_a_value_waits_for_no_room_for_it() {
+    const MOST: usize = 128;
+    let mut api = api_settings();
+    api.classes.point = 1_000;
+    let guarded = Guarded::start_as(api, serve_settings()).await;
+    let (backend, bearer) = (&guarded.server.backend, format!("Bearer {}", guarded.app));
+    backend.hold("orders/slow");
+    let mut at_work = Vec::new();
+    for _ in 0..MOST {
+        let mut raw = guarded.server.connect().await;
+        raw.send_request("PUT", "/v1/kv/orders/slow?prev", &[JSON, ("Authorization", &bearer)], b"1").await;
+        at_work.push(raw);
+    }
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while backend.commands().len() < MOST {
+        assert!(tokio::time::Instant::now() < until, "the writes did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for (method, path, body) in [
+        ("PUT", "/v1/kv/other/k?prev", "1"),
+        ("POST", "/v1/ops", r#"{"op":"upsert","key":"other/k","value":1,"prev":true}"#),
+        ("POST", "/v1/txn", r#"{"then":[{"op":"get","key":"other/k"},{"op":"remove","key":"orders/k"}]}"#),
+        // `other/k` and `1`.
+        ("POST", "/v3/kv/put", r#"{"key":"b3RoZXIvaw==","value":"MQ==","prev_kv":true}"#),
+    ] {
+        let answer = guarded.ask(&guarded.app, method, path, body).await;
+        assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text());
+    }
+    backend.release("orders/slow");
+    for mut write in at_work {
+        assert_eq!(write.response(false).await.status / 100, 2);
+    }
 }
 
 /// A request for a token has a body, too, and strangers have many addresses.

@@ -94,7 +94,7 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
 #[tokio::test]
 async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
     let server = server().await;
-    server.backend.lock("k", 4_242);
+    server.backend.lock_entry("k", 4_242);
     for (lines, status) in [
         (vec![("If-Match", "\"3\"")], 412),
         (vec![("If-Match", "\"4242\"")], 412),

@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, FaultsAnswer, FaultsReply};
+use quorate_machine::query::{FaultsRead, KeptFault, Parked};
 use quorate_store::command_codec;
 use quorate_store::keyspace::family;
 use quorate_store::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
-use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, Command, FaultsOp, Outcome, Rejection};
 use serde_json::json;
 

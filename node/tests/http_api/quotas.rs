@@ -1,7 +1,7 @@
 //! `/v1/quotas`: what is proposed, what is shown, and how a refusal names the quota.
 
 use quorate_api::{ErrorCode, QuotaAnswer, QuotaList, QuotaRemoved, QuotaState};
-use quorate_store::state::{QuotaRead, QuotaUse};
+use quorate_machine::query::{QuotaRead, QuotaUse};
 use quorate_store::types::{
     Action, BeyondQuota, Counted, Outcome, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject,
     Rejection,

@@ -225,6 +225,44 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
     }
 }
 
+/// Entries that refusals of lines show came unasked, and stay here as long as their stream is not read.
+#[tokio::test]
+async fn refused_lines_of_a_stream_that_is_not_read_keep_few_long_entries() {
+    const LINES: usize = 400;
+    // With room for what a refusal shows, and then for values; the system takes some of them meanwhile.
+    const SHOWN_MOST: usize = 2 * 128 + 60;
+    let mut api = api_settings();
+    api.classes.point = 10_000;
+    let server = Server::start_with(api, serve_settings()).await;
+    assert_eq!(server.ask("PUT", "/v1/kv/big", &[OCTETS], &[7; BIG]).await.status / 100, 2);
+    let before = server.backend.commands().len();
+    server.backend.hold("big");
+    let lines: String = (0..LINES)
+        .map(|n| format!("{{\"n\":{n},\"op\":{{\"op\":\"insert\",\"key\":\"big\",\"value\":1}}}}\n"))
+        .collect();
+    let mut raw = server.connect().await;
+    raw.send_request("POST", "/v1/ops", &[("Content-Type", "application/x-ndjson")], lines.as_bytes()).await;
+    until("the lines did not come", async || server.backend.commands().len() == before + LINES).await;
+    server.backend.release("big");
+    // Long enough for all that are looked after without a reader.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(raw.response(true).await.status, 200);
+    let mut text = Vec::new();
+    loop {
+        let chunk = raw.chunk().await;
+        if chunk.is_empty() {
+            break;
+        }
+        text.extend(chunk);
+    }
+    let text = String::from_utf8(text).expect("text");
+    let count = |status: u16| text.lines().filter(|line| line.contains(&format!("\"status\":{status},"))).count();
+    let (shown, refused) = (count(409), count(429));
+    assert!(shown + refused == LINES && shown <= SHOWN_MOST, "{shown} lines show the entry, {refused} do not");
+    assert!(shown > 0, "what has room is shown");
+    assert_eq!(server.get("/v1/kv?prefix=none").await.status, 200);
+}
+
 /// The OpenAPI document is longer than most answers, and strangers may ask for it.
 #[tokio::test]
 async fn what_is_in_memory_anyway_is_not_counted_while_nobody_reads_it() {

@@ -7,8 +7,8 @@ use quorate_api::{
     TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskState as Shown, TaskView, TasksRequeued,
     TasksScheduled,
 };
+use quorate_machine::query::TaskFilter;
 use quorate_store::keyspace::task::TaskRow;
-use quorate_store::state::TaskFilter;
 use quorate_store::types::{
     Action, AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, Recurrence, Rejection, Requeue, RetryPlan,
     ScheduledTask, Start, TaskHead, TaskId, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Value,

@@ -6,9 +6,9 @@ use quorate_api::{
     AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
     LockState, RequestAnswer, RequestState, Retry, WriteAnswer,
 };
+use quorate_machine::query::{BarrierRead, Party};
 use quorate_node::app::AppError;
 use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
-use quorate_store::state::{BarrierRead, Party};
 use quorate_store::types::{
     Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, Question, SessionId,
     Value,
@@ -393,7 +393,7 @@ async fn lock_entry(server: &Server, wait_ms: u64) -> crate::raw::Response {
 async fn locked_entry() -> Server {
     let server = Server::start().await;
     server.put_json("/v1/kv/k", "1").await;
-    server.backend.lock("k", 7);
+    server.backend.lock_entry("k", 7);
     server
 }
 

@@ -23,7 +23,7 @@ use crate::directory;
 use crate::stream::{Download, Upload};
 use crate::{
     ArchiveError, BaseManifest, BaseName, BaseUpload, Catalogue, Keys, MacKeys, Place, Recipients, Segment,
-    SegmentHead, SegmentName, WallMillis, hex, names, segment,
+    SegmentHead, SegmentName, WallMillis, hex, mac, names, segment,
 };
 
 mod bundles;
@@ -69,6 +69,10 @@ pub struct Verified {
     /// Bases and pieces are read in turn; the entry up to which those were that were read last.
     #[serde(default)]
     pub read_to: u64,
+    /// The MAC of all that is before it as it is written, see [`crate::MacKeys`]; `None` where there is no key for that, and once it was read. The
+    /// last field, since it is looked for from the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mac: Option<String>,
 }
 
 /// The part of an archive that is of one cluster.
@@ -371,12 +375,14 @@ impl Archive {
     /// What the last restore that was tried came to; `None` where none was.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It is damaged, forged, or cannot be read; or it has no MAC, and there is a key for that.
     pub async fn verified(&self) -> Result<Option<Verified>, ArchiveError> {
         match self.small(&self.root.clone().join(VERIFIED), VERIFIED).await {
             Ok(bytes) => {
-                let read = serde_json::from_slice(&bytes);
-                read.map(Some).map_err(|error| ArchiveError::damaged(VERIFIED, error.to_string()))
+                let read = serde_json::from_slice::<Verified>(&bytes);
+                let mut verified = read.map_err(|error| ArchiveError::damaged(VERIFIED, error.to_string()))?;
+                self.macs.check_note(VERIFIED, self.cluster, &bytes, verified.mac.take().as_deref())?;
+                Ok(Some(verified))
             }
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -388,8 +394,10 @@ impl Archive {
     /// # Errors
     /// It cannot be written.
     pub async fn note_verified(&self, verified: &Verified) -> Result<(), ArchiveError> {
-        let json = serde_json::to_vec_pretty(verified).expect("numbers and words");
-        let put = self.store().put(&self.root.clone().join(VERIFIED), json.into()).await;
+        let mac = self.has_macs().then(|| mac::BLANK.to_owned());
+        let blank = serde_json::to_string_pretty(&Verified { mac, ..verified.clone() }).expect("numbers and words");
+        let json = self.macs.fill_note(self.cluster, &blank).unwrap_or(blank);
+        let put = self.store().put(&self.root.clone().join(VERIFIED), json.into_bytes().into()).await;
         put.map(drop).map_err(self.failed("cannot be written to"))
     }
 

@@ -21,8 +21,8 @@
 //! Small objects become fewer and larger ones ([`Merging`]): the pieces of an hour that is over become one bundle, and those of a day. A piece
 //! goes once a bundle that holds it was read again; until then both are there, which does no harm.
 //!
-//! Pieces and manifests have a MAC where a key is given for it ([`MacKeys`]), and nothing is restored then that has none by it. The text of
-//! `verified.json` is no part of that: no restore reads it.
+//! Pieces, manifests and `verified.json` have a MAC where a key is given for it ([`MacKeys`]), and nothing is restored then that has none by it, nor
+//! is a try of a restore taken to have been made.
 //!
 //! `<wall>` is the wall clock of the log at the end of the object. It may be walked back, so a piece has in its name also the `<least>`
 //! that the clock shows within: by that, names alone tell which piece is the last that a point of time needs.

@@ -4,8 +4,9 @@
 //! something: recipients are public, so whoever may write to the store could encrypt a state of their own for them.
 //!
 //! A piece of the log has its MAC behind its bytes, as they are sealed: 32 bytes of HMAC-SHA256, then [`MARK`]. A manifest has it as a field,
-//! in hexadecimal, and it is of the manifest's bytes with zeros in that place. The manifest has the SHA-256 of the state of its base. A bundle
-//! has none of its own: each of its pieces has. A backup that is a file has one as a piece, of its SHA-256.
+//! in hexadecimal, and it is of the manifest's bytes with zeros in that place. The manifest has the SHA-256 of the state of its base. What a try
+//! of a restore noted has one likewise, of its cluster too, which it does not name. A bundle has none of its own: each of its pieces has. A
+//! backup that is a file has one as a piece, of its SHA-256.
 
 use std::fmt;
 use std::path::Path;
@@ -29,6 +30,7 @@ const SECRET_BYTES_MIN: usize = 32;
 enum Kind {
     Piece,
     Manifest,
+    Note,
     File,
 }
 
@@ -37,6 +39,7 @@ impl Kind {
         match self {
             Self::Piece => b"quorate archive: a piece of the log",
             Self::Manifest => b"quorate archive: the manifest of a base",
+            Self::Note => b"quorate archive: what a try of a restore noted",
             Self::File => b"quorate backup: the SHA-256 of a file",
         }
     }
@@ -142,12 +145,29 @@ impl MacKeys {
         if self.is_none() {
             return Ok(());
         }
-        let mac = mac.ok_or_else(|| missing(object))?;
-        let blank = std::str::from_utf8(bytes).ok().and_then(|text| replaced(text, mac, BLANK));
-        match (blank, unhex(mac)) {
-            (Some(blank), Some(mac)) => self.judge(Kind::Manifest, object, blank.as_bytes(), &mac),
-            _ => Err(forged(object)),
+        let (blank, mac) = blank_of(object, bytes, mac)?;
+        self.judge(Kind::Manifest, object, blank.as_bytes(), &mac)
+    }
+
+    /// The note of a try of a restore of this cluster's archive, in which [`BLANK`] stands in the place of its MAC, with that.
+    pub(crate) fn fill_note(&self, cluster: u128, blank: &str) -> Option<String> {
+        let mac = self.sign(Kind::Note, of_cluster(cluster, blank).as_bytes())?;
+        replaced(blank, BLANK, &hex(mac.as_ref()))
+    }
+
+    /// Checks that a note, which says that this is its MAC, is as it was written for this cluster. Accepts everything where there is no key.
+    pub(crate) fn check_note(
+        &self,
+        object: &str,
+        cluster: u128,
+        bytes: &[u8],
+        mac: Option<&str>,
+    ) -> Result<(), ArchiveError> {
+        if self.is_none() {
+            return Ok(());
         }
+        let (blank, mac) = blank_of(object, bytes, mac)?;
+        self.judge(Kind::Note, object, of_cluster(cluster, &blank).as_bytes(), &mac)
     }
 
     fn judge(&self, kind: Kind, object: &str, bytes: &[u8], mac: &[u8]) -> Result<(), ArchiveError> {
@@ -185,7 +205,19 @@ fn forged(object: &str) -> ArchiveError {
     ArchiveError::Forged { object: object.to_owned() }
 }
 
-/// A text with the last occurrence of a part as another: the field of a MAC is the last of a manifest.
+/// A text as it was before it got this MAC, and the MAC.
+fn blank_of(object: &str, bytes: &[u8], mac: Option<&str>) -> Result<(String, Vec<u8>), ArchiveError> {
+    let mac = mac.ok_or_else(|| missing(object))?;
+    let blank = std::str::from_utf8(bytes).ok().and_then(|text| replaced(text, mac, BLANK));
+    blank.zip(unhex(mac)).ok_or_else(|| forged(object))
+}
+
+/// A text that is of one cluster alone.
+fn of_cluster(cluster: u128, text: &str) -> String {
+    format!("{cluster:032x} {text}")
+}
+
+/// A text with the last occurrence of a part as another: the field of a MAC is the last of its text.
 fn replaced(text: &str, part: &str, by: &str) -> Option<String> {
     let (before, behind) = text.rsplit_once(part)?;
     Some([before, by, behind].concat())

@@ -19,6 +19,7 @@ pub mod level;
 pub mod limits;
 pub mod machine;
 pub mod mutants;
+pub mod query;
 pub mod rules;
 pub mod types;
 pub mod versions;

@@ -19,6 +19,12 @@ mod writer;
 use std::io;
 
 use bincode::{Decode, Encode};
+use quorate_machine::query::StateFault;
+
+use crate::machine::Vars;
+use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
+use crate::types::WallMillis;
+use crate::versions::Versions;
 
 pub use crate::keyspace::backed_up::is_kept;
 pub use content::Content;
@@ -26,12 +32,6 @@ pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX, sector_rest};
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;
 pub use writer::BackupWriter;
-
-use crate::machine::Vars;
-use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
-use crate::state::StateFault;
-use crate::types::WallMillis;
-use crate::versions::Versions;
 
 /// What stands at the start of a backup: where it comes from and what it is of.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -5,9 +5,12 @@
 
 use std::io::Write;
 
+use quorate_machine::query::StateFault;
+
 use super::{BackupEnd, BackupError, BackupHeader, BackupWriter, Content};
 use crate::meta::AppliedRecord;
-use crate::state::{Moment, StateFault, StateReader};
+use crate::query::Cursor as _;
+use crate::state::{Moment, StateReader, record_of};
 use crate::types::WallMillis;
 
 /// What a node says of itself in a backup.
@@ -51,7 +54,7 @@ impl StateReader {
         begun: impl FnOnce(&BackupHeader),
     ) -> Result<(W, BackupEnd), BackupError> {
         self.shared.with_moment(|moment| {
-            let header = header(taker, moment.record.clone());
+            let header = header(taker, record_of(moment));
             begun(&header);
             Ok(write(Content::Lasting, moment, &header, sink))
         })?
@@ -65,7 +68,7 @@ impl StateReader {
         take: impl FnOnce(&BackupHeader, TakeWhole<'_, '_>) -> T,
     ) -> Result<T, StateFault> {
         self.shared.with_moment(|moment| {
-            let header = header(taker, moment.record.clone());
+            let header = header(taker, record_of(moment));
             Ok(take(&header, TakeWhole { moment, header: &header }))
         })
     }
@@ -85,7 +88,7 @@ fn write<W: Write>(
 ) -> Result<(W, BackupEnd), BackupError> {
     let mut writer = BackupWriter::of(content, sink, header)?;
     for (start, end) in content.ranges() {
-        let mut rows = moment.rows_once(&start, &end);
+        let mut rows = moment.snapshot.rows_once(&start, &end);
         rows.seek_to_first();
         while let Some((key, value)) = rows.item() {
             writer.row(key, value)?;

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use quorate_machine::query::StateFault;
 use rocksdb::WriteBatch;
 
 use super::OfflineError;
@@ -11,7 +12,7 @@ use crate::level;
 use crate::machine::{Applied, Contained, Epoch, EpochStep, Vars};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
-use crate::state::{Db, Home, LatestView, Row, StateFault};
+use crate::state::{Db, Home, LatestView, Row};
 use crate::types::Revision;
 
 /// Where the new state begins.

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use quorate_machine::query::StateFault;
+
 use crate::codec;
-use crate::keyspace::audit;
 use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
-use crate::keyspace::{family, refusals, request};
+use crate::keyspace::{audit, family, refusals, request};
 use crate::limits::REFUSALS_SHARED_FROM;
-use crate::state::StateFault;
 
 /// Sums by bucket, and by bucket and principal, while the rows go by.
 #[derive(Debug, Default)]

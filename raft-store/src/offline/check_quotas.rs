@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorate_machine::query::StateFault;
+use rocksdb::DB;
+
 use crate::codec;
 use crate::keyspace::session::{self, AttachedKind, SessionRow};
 use crate::keyspace::task::{self, TaskRow};
 use crate::keyspace::{entry, family, family_range, quota};
-use crate::state::StateFault;
 use crate::types::{PrefixUse, PrincipalUse, QuotaSubject, SessionId, TaskState};
-use rocksdb::DB;
 
 /// What is found for each subject, while the rows go by in their order.
 #[derive(Debug, Default)]

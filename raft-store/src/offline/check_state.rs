@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use quorate_machine::query::StateFault;
 use rocksdb::{DB, ReadOptions};
 
 use super::check_kept::KeptCounts;
@@ -21,9 +22,10 @@ use crate::keyspace::{access, deadline, entry, family, family_range, fault, inde
 use crate::machine::Sizes;
 use crate::meta::AppliedRecord;
 use crate::rules::candidates;
-use crate::state::{Db, StateFault};
-use crate::types::CollectionRow;
-use crate::types::{ClusterMillis, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow};
+use crate::state::Db;
+use crate::types::{
+    ClusterMillis, CollectionRow, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow,
+};
 
 /// Faults told; of further ones only the number is.
 const FAULTS_MAX: usize = 20;

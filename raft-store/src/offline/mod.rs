@@ -19,17 +19,19 @@ mod staging;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use quorate_machine::query::StateFault;
+
+use crate::backup::BackupError;
+use crate::identity::IdentityError;
+use crate::log::LogOpenError;
+use crate::state::StateOpenError;
+
 pub use check::{CheckReport, check};
 pub use check_rows::decode as decode_row;
 pub use recover::{RecoverOptions, Recovered, Survivor, recover, survivor};
 pub use replay::{Replay, ReplayError, Replayed, Until};
 pub use restore::{RestoreOptions, Restored, refuse_occupied, restore, restore_made};
 pub use staging::{is_interrupted, remove_beside_marker};
-
-use crate::backup::BackupError;
-use crate::identity::IdentityError;
-use crate::log::LogOpenError;
-use crate::state::{StateFault, StateOpenError};
 
 /// Why it was not done. A sentence for people; the directory is as it was.
 #[derive(Debug, thiserror::Error)]

@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quorate_machine::query::StateFault;
+
 use super::OfflineError;
 use super::base::Base;
 use super::build::{Beginning, build};
@@ -17,9 +19,10 @@ use crate::identity::{self, Identity};
 use crate::log::{self, LogStore};
 use crate::machine::Vars;
 use crate::quarantine;
+use crate::query::Cursor as _;
 use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
-use crate::state::{Committer, Db, Home, Moment, Row, StateFault, StateOptions, StateReader, link_files};
+use crate::state::{Committer, Db, Home, Moment, Row, StateOptions, StateReader, link_files};
 use crate::types::{Revision, WallMillis};
 
 /// Log entries read at a time, in bytes.
@@ -170,7 +173,7 @@ fn make(
     let identity = identity::open(&new_dir, old.node_id, options.incarnation)?;
     let identity = identity::adopt(&new_dir, &identity, options.cluster_id)?;
     let vars = reader.shared.with_moment(|moment| {
-        let vars = moment.record.vars.clone();
+        let vars = moment.vars.clone();
         let beginning =
             Beginning { node_id: identity.node_id, member, log_id: last, vars, revision_floor: options.revision_floor };
         let mut rows = Pieces::of(moment);
@@ -265,7 +268,7 @@ impl<'m> Pieces<'m> {
     fn next(&mut self) -> Result<Option<Vec<Row>>, OfflineError> {
         let (mut piece, mut bytes) = (Vec::new(), 0);
         while let Some((start, end)) = self.ranges.pop() {
-            let mut rows = self.moment.rows_once(&start, &end);
+            let mut rows = self.moment.snapshot.rows_once(&start, &end);
             rows.seek_to_first();
             while let Some((key, value)) = rows.item() {
                 if bytes >= PIECE_BYTES {

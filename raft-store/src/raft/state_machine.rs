@@ -13,13 +13,14 @@ use std::time::Duration;
 use futures::{FutureExt, Stream, TryStreamExt};
 use openraft::EntryPayload;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
+use quorate_machine::query::StateFault;
 
 use super::wire::SnapshotMetaRecord;
 use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::state::snapshot::SnapshotHandle;
 use crate::state::{
-    self, Committer, Flusher, Shared, StateFault, StateOpenError, StateOptions, StateReader, build_snapshot,
-    free_bytes, install_snapshot,
+    self, Committer, Flusher, Shared, StateOpenError, StateOptions, StateReader, build_snapshot, free_bytes,
+    install_snapshot,
 };
 use crate::{background, limits, watchdog};
 

@@ -13,7 +13,7 @@ use super::db::Db;
 use super::files;
 use super::shared::Shared;
 use super::snapshot::{SnapshotFile, SnapshotHandle, SnapshotManifest, is_snapshot_file, is_table_file};
-use super::types::StateFault;
+use crate::query::StateFault;
 use crate::raft::wire::SnapshotMetaRecord;
 
 /// Builds a snapshot and makes it the current one, unless an installation has overtaken the build. Blocks for as long as

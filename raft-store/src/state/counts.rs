@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::keyspace::changes::KeyChange;
+use crate::query::{self, Bounds, Known};
 use crate::types::{Key, Revision};
 
 /// Most ranges whose counts are held.
@@ -56,69 +57,10 @@ struct Change {
     is_created: bool,
 }
 
-/// A range of keys.
-pub(crate) type Bounds<'b> = (&'b [u8], Option<&'b [u8]>);
-
-/// What is known of a count.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It.
-    Count(u64),
-    /// That of the same range from this key on, which is before it.
-    From(Vec<u8>, u64),
-    /// Nothing.
-    Nothing,
-}
-
 impl Counts {
     /// Notes from now on what is created and removed: before the state is looked at, so that what is found there can be carried on.
     pub(crate) fn listen(&self) {
         self.listens.store(true, Ordering::SeqCst);
-    }
-
-    /// What is known of the count of a range at a revision.
-    pub(crate) fn known(&self, (start, end): Bounds<'_>, revision: Revision) -> Known {
-        let mut inner = self.inner.lock();
-        let inner = &mut *inner;
-        let of_end = |held: &Held| held.end.as_deref() == end && held.start.as_slice() <= start;
-        // The nearest one, which is that of the range itself where there is one.
-        let nearest =
-            inner.held.iter().enumerate().filter(|(_, held)| of_end(held)).max_by_key(|(_, held)| &held.start);
-        let Some(at) = nearest.map(|(at, _)| at) else { return Known::Nothing };
-        let Some(held) = inner.held.remove(at) else { return Known::Nothing };
-        let Some(count) = inner.carried(&held, revision) else {
-            // One of the past may be asked for beside those of now, which is not to be forgotten for that.
-            if revision < held.revision {
-                inner.held.push_back(held);
-            }
-            return Known::Nothing;
-        };
-        let known = match held.start == start {
-            true => Known::Count(count),
-            false => Known::From(held.start.clone(), count),
-        };
-        // Asked for at an older revision, it stays where it is: the next question may be about now.
-        let (revision, count) = if revision > held.revision { (revision, count) } else { (held.revision, held.count) };
-        inner.held.push_back(Held { revision, count, ..held });
-        known
-    }
-
-    /// Keeps what was found out by a walk.
-    pub(crate) fn found(&self, (start, end): Bounds<'_>, revision: Revision, count: u64) {
-        let is_long = start.len() > BOUND_BYTES_MAX || end.is_some_and(|end| end.len() > BOUND_BYTES_MAX);
-        if count < COUNT_MIN || is_long {
-            return;
-        }
-        let mut inner = self.inner.lock();
-        if inner.known.is_none() {
-            inner.known = Some((revision, revision));
-        }
-        inner.held.retain(|held| held.start != start || held.end.as_deref() != end);
-        if inner.held.len() >= HELD_MAX {
-            inner.held.pop_front();
-        }
-        let (start, end) = (start.to_vec(), end.map(<[u8]>::to_vec));
-        inner.held.push_back(Held { start, end, revision, count });
     }
 
     /// Notes what is about to change in `(before, after]`: told before readers can see it, so that whoever sees it finds it here.
@@ -144,6 +86,51 @@ impl Counts {
             inner.forget();
             self.listens.store(false, Ordering::SeqCst);
         }
+    }
+}
+
+impl query::Counts for Counts {
+    fn known(&self, (start, end): Bounds<'_>, revision: Revision) -> Known {
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        let of_end = |held: &Held| held.end.as_deref() == end && held.start.as_slice() <= start;
+        // The nearest one, which is that of the range itself where there is one.
+        let nearest =
+            inner.held.iter().enumerate().filter(|(_, held)| of_end(held)).max_by_key(|(_, held)| &held.start);
+        let Some(at) = nearest.map(|(at, _)| at) else { return Known::Nothing };
+        let Some(held) = inner.held.remove(at) else { return Known::Nothing };
+        let Some(count) = inner.carried(&held, revision) else {
+            // One of the past may be asked for beside those of now, which is not to be forgotten for that.
+            if revision < held.revision {
+                inner.held.push_back(held);
+            }
+            return Known::Nothing;
+        };
+        let known = match held.start == start {
+            true => Known::Count(count),
+            false => Known::From(held.start.clone(), count),
+        };
+        // Asked for at an older revision, it stays where it is: the next question may be about now.
+        let (revision, count) = if revision > held.revision { (revision, count) } else { (held.revision, held.count) };
+        inner.held.push_back(Held { revision, count, ..held });
+        known
+    }
+
+    fn found(&self, (start, end): Bounds<'_>, revision: Revision, count: u64) {
+        let is_long = start.len() > BOUND_BYTES_MAX || end.is_some_and(|end| end.len() > BOUND_BYTES_MAX);
+        if count < COUNT_MIN || is_long {
+            return;
+        }
+        let mut inner = self.inner.lock();
+        if inner.known.is_none() {
+            inner.known = Some((revision, revision));
+        }
+        inner.held.retain(|held| held.start != start || held.end.as_deref() != end);
+        if inner.held.len() >= HELD_MAX {
+            inner.held.pop_front();
+        }
+        let (start, end) = (start.to_vec(), end.map(<[u8]>::to_vec));
+        inner.held.push_back(Held { start, end, revision, count });
     }
 }
 
@@ -197,6 +184,7 @@ impl Change {
 mod tests {
     use super::*;
     use crate::keyspace::changes::{Cause, ValueChange};
+    use crate::query::Counts as _;
 
     const ALL: Bounds<'static> = (b"", None);
 

@@ -20,16 +20,18 @@ use rocksdb::{
 
 use super::counts::Counts;
 use super::fresh::FreshIds;
+use super::frozen::Rows;
 use super::heads::{Building, Heads};
 use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault};
 use super::recent::{RecentEntries, is_entry};
-use super::types::StateFault;
 use crate::background;
 use crate::codec;
 use crate::machine::{Applied, Fault, Most, Vars, View, Write};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
+use crate::query::StateFault;
+use crate::query::{Cursor as _, take_page};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
 /// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
@@ -295,7 +297,9 @@ impl View for LatestView<'_> {
 
     fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<Row>, Fault> {
         if reverse {
-            return scan_page(self.0.rocks.raw_iterator_opt(range_options(start, end)), reverse, most);
+            let mut rows = Rows(self.0.rocks.raw_iterator_opt(range_options(start, end)));
+            rows.seek_to_last();
+            return take_page(rows, reverse, most);
         }
         let begin = self.0.heads.begin(start);
         if &*begin >= end {
@@ -310,7 +314,7 @@ impl View for LatestView<'_> {
         if begun.elapsed() > SLOW_SEEK {
             self.0.heads.found_slowly(start, first);
         }
-        take_page(rows, reverse, most)
+        take_page(Rows(rows), reverse, most)
     }
 
     fn no_building_before(&self) -> Option<Vec<u8>> {
@@ -330,38 +334,6 @@ impl LatestView<'_> {
         }
         self.0.rocks.get(row_key).map_err(read_fault)
     }
-}
-
-/// Rows of an iterator that knows its bounds, from its start or its end on.
-pub(crate) fn scan_page<D: rocksdb::DBAccess>(
-    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
-    reverse: bool,
-    most: Most,
-) -> Result<Vec<Row>, Fault> {
-    if reverse {
-        rows.seek_to_last()
-    } else {
-        rows.seek_to_first()
-    }
-    take_page(rows, reverse, most)
-}
-
-/// Rows of an iterator from where it stands on.
-fn take_page<D: rocksdb::DBAccess>(
-    mut rows: rocksdb::DBRawIteratorWithThreadMode<'_, D>,
-    reverse: bool,
-    most: Most,
-) -> Result<Vec<Row>, Fault> {
-    let mut is_first = true;
-    // The next row is read when it is asked for: one more may be a megabyte that nobody wants.
-    let found = most.take(std::iter::from_fn(|| {
-        if !std::mem::take(&mut is_first) {
-            if reverse { rows.prev() } else { rows.next() }
-        }
-        rows.item().map(|(key, value)| (key.to_vec(), value.to_vec()))
-    }));
-    rows.status().map_err(read_fault)?;
-    Ok(found)
 }
 
 fn open_read_only(dir: &Path, cache_bytes: usize) -> Result<DB, StateFault> {

@@ -12,10 +12,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use super::range::WatchRange;
 use super::register::{Register, Ticket};
-use super::ring::{FeedPosition, RecentChange, Ring};
+use super::ring::{RecentChange, Ring};
 use crate::keyspace::changes::KeyChange;
+use crate::query::{FeedPosition, WatchRange};
 use crate::types::{Entry, Key, Revision};
 
 /// The feed of one state.

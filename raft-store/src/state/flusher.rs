@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::shared::Shared;
-use super::types::StateFault;
+use crate::query::StateFault;
 use crate::{background, watchdog};
 
 /// Stops and joins the thread when dropped. In a simulation it is a task.

@@ -8,9 +8,9 @@ use rocksdb::DB;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::reading::{range_options, read_fault};
-use super::types::StateFault;
 use crate::keyspace::{bucket, family};
 use crate::machine::Write;
+use crate::query::StateFault;
 use crate::types::ClusterMillis;
 
 /// Most rows read when a database is opened: about a second. Where there are more, the ids of the buckets that exist by

@@ -16,9 +16,9 @@ use rocksdb::DB;
 
 use super::reading::{range_options, read_fault};
 use super::recent::is_entry;
-use super::types::StateFault;
 use crate::keyspace::{family, family_range, index};
 use crate::machine::Write;
+use crate::query::StateFault;
 
 /// Families in the order of time: what was due goes, and what comes is due later.
 const TIMED: [u8; 3] = [family::DEADLINE, family::LOCK, family::TIMER];

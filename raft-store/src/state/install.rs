@@ -15,7 +15,7 @@ use super::db::Db;
 use super::files;
 use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file};
-use super::types::StateFault;
+use crate::query::StateFault;
 use crate::raft::wire::SnapshotMetaRecord;
 use crate::{background, level, watchdog};
 

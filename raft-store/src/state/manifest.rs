@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use crc::{CRC_32_ISCSI, Crc, Table};
 
 use super::files;
-use super::types::StateFault;
+use crate::query::StateFault;
 
 /// A file that names the MANIFEST in use.
 const CURRENT: &str = "CURRENT";

@@ -10,34 +10,19 @@ mod apply;
 mod db;
 mod digests;
 mod fresh;
+mod frozen;
 mod heads;
 mod home;
 mod reading;
 mod recent;
 mod shared;
 
-mod access;
-mod audit;
-mod changes;
-mod coordination;
 mod counts;
-mod declared;
-mod faults;
-mod find;
-mod finder;
-mod indexed;
-mod listing;
 mod manifest;
-mod members;
 mod merging;
 mod reader;
-mod requests;
-mod retention;
-mod tasks;
 
 mod feed;
-mod quotas;
-mod range;
 mod register;
 mod ring;
 mod watermark;
@@ -55,24 +40,10 @@ use std::sync::Arc;
 
 pub use crate::keyspace::after_prefix;
 pub use apply::wall_after;
-pub use audit::{AuditFound, AuditPage, AuditPlace, AuditQuery};
-pub use changes::{ChangesPage, ChangesQuery, ChangesRead, FullChange};
-pub use coordination::{
-    BarrierRead, CoordinationCounts, LeaderChange, LockRead, Observed, Page, Party, PartyShown, SessionHeld,
-};
-pub use declared::CollectionsPage;
-pub use faults::{FaultsRead, KeptFault, Parked};
 pub use feed::{ChangeSet, Feed, Pulled, Watch};
-pub use finder::{FindBounds, FindMoment, FindPage, FindPin, FindQuery, FindRead, Finder, Found, ValueShown, Wanted};
-pub use quotas::{QuotaRead, QuotaUse};
-pub use range::WatchRange;
 pub use reader::StateReader;
-pub use ring::{FORMS, FeedPosition, RecentChange};
-pub use tasks::{QueueView, QueuesPage, TaskCounts, TaskFilter, TasksPage, TasksQuery, Unplanned};
-pub use types::{
-    AppliedState, CHECK_GROUPS, KeyRead, ListPage, ListQuery, ListRead, PastRead, ReadPosition, StateFault,
-    StateOpenError, StateOptions, StateStats,
-};
+pub use ring::{FORMS, RecentChange};
+pub use types::{AppliedState, CHECK_GROUPS, StateOpenError, StateOptions, StateStats};
 
 pub(crate) use apply::Committer;
 pub(crate) use checkpoint::build as build_snapshot;
@@ -80,10 +51,11 @@ pub(crate) use db::{Db, LatestView, Row};
 pub(crate) use files::checksum as file_checksum;
 pub(crate) use files::free_bytes;
 pub(crate) use flusher::Flusher;
+pub(crate) use frozen::{Moment, record_of};
 pub(crate) use home::{Home, UNFINISHED_PREFIX};
 pub(crate) use install::{install as install_snapshot, link_files};
 pub(crate) use kept::newest as newest_snapshot;
-pub(crate) use shared::{Moment, Shared};
+pub(crate) use shared::Shared;
 pub(crate) use snapshot::SnapshotHandle;
 
 use crate::level;

@@ -7,30 +7,33 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::audit::{self, AuditPage, AuditQuery};
-use super::changes::{self, ChangesQuery, ChangesRead};
-use super::declared::{self, CollectionsPage};
-use super::faults::{self, FaultsRead};
 use super::feed::Feed;
-use super::find;
-use super::finder::{FindQuery, FindRead};
-use super::indexed;
-use super::listing;
-use super::range::WatchRange;
-use super::requests;
-use super::retention;
 use super::shared::{Shared, position_of};
-use super::types::{AppliedState, KeyRead, ListQuery, ListRead, PastRead, ReadPosition, StateFault, StateStats};
+use super::types::{AppliedState, StateStats};
 use crate::codec;
-use crate::keyspace::fault::FaultCounts;
-use crate::keyspace::request::KeptReply;
-use crate::keyspace::{entry, family, family_range, history, quota};
-use crate::machine::{self, Sizes};
-use crate::rules::{CollectionName, SequenceName};
-use crate::types::CollectionRow;
-use crate::types::{ClusterMillis, Command, Entry, Key, QuotaState, Reply, RequestId, Revision, WallMillis};
+use crate::keyspace::{entry, family, family_range, history};
+use crate::machine::Sizes;
+use crate::query::{self, Cursor as _, KeyRead, ListQuery, ReadPosition, StateFault, WatchRange};
+use crate::types::{ClusterMillis, Command, Entry, Key, QueueName, Reply, Revision, Waker, WallMillis};
+
+macro_rules! of_now {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
+        /// Queries of the state as of now.
+        impl StateReader {
+            $(
+                #[doc = concat!("See [`Moment::", stringify!($name), "`](query::Moment::", stringify!($name), ").")]
+                pub fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    self.shared.query(|moment| moment.$name($($argument),*))
+                }
+            )*
+        }
+    };
+}
+
+quorate_machine::each_query!(of_now);
+quorate_machine::each_query_of_upkeep!(of_now);
 
 /// A cheap, cloneable handle for reads beside the state machine. Sees each applied batch whole or not at all, also
 /// across the installation of a snapshot.
@@ -52,36 +55,11 @@ impl StateReader {
         })
     }
 
-    /// Reads one key as it was at `revision`.
-    pub fn get_at(&self, key: &Key, revision: Revision) -> Result<PastRead, StateFault> {
-        self.shared.with_moment(|moment| {
-            if revision < moment.at.oldest_revision {
-                return Ok(PastRead::Compacted(moment.at));
-            }
-            if revision > moment.at.revision {
-                return Ok(PastRead::Future(moment.at));
-            }
-            let entry = listing::entry_at(moment, key, revision)?;
-            Ok(PastRead::Found(KeyRead { at: ReadPosition { revision, ..moment.at }, entry }))
-        })
-    }
-
-    /// Lists a range. Takes time in proportion to what it walks over: expired entries that are not removed yet, and in
-    /// the past every key of the range that has history.
-    pub fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
-        self.shared.with_moment(|moment| listing::list(moment, query))
-    }
-
     /// Counts the live entries of `[start, end)` at `revision`: by walking over the range, unless its count was asked for lately at
     /// this revision or one near it. `limit`, `bytes_max` etc. do not apply. Where the revision cannot be read, the position is the
     /// current one and the count 0.
     pub fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
-        self.shared.with_counts(|moment, counts| listing::count(moment, query, counts))
-    }
-
-    /// Finds entries by what holds of them. Takes time in proportion to the query's bounds.
-    pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
-        self.shared.with_moment(|moment| find::find(moment, query))
+        self.shared.with_counts(|moment, counts| Ok(moment.count(query, counts)?))
     }
 
     /// The feed of changes, as far as it is in memory.
@@ -89,86 +67,43 @@ impl StateReader {
         &self.shared.feed
     }
 
-    /// Reads the feed of changes from disk. Takes time in proportion to the query's bounds.
-    pub fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
-        self.shared.with_moment(|moment| changes::changes(moment, query))
-    }
-
     /// The version that a key got at a revision, as it was then; `None` where it is compacted, or there never was one.
     pub fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
         let current = self.shared.read_entry(&entry::row_key(key.as_bytes()), |_, row| {
             let row = row.map(entry::decode).transpose().map_err(|error| damaged(key, error))?;
             let row = row.filter(|row| row.meta.mod_revision == revision);
-            Ok(row.map(|row| changes::as_it_was(row.to_entry())))
+            Ok(row.map(|row| query::as_it_was(row.to_entry())))
         })?;
         match current {
             Some(entry) => Ok(Some(entry)),
-            None => self.shared.with_moment(|moment| changes::version(moment, key, revision)),
+            None => self.shared.query(|moment| moment.version(key, revision)),
         }
-    }
-
-    /// The collection that all keys with this prefix belong to, if it is declared.
-    pub fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
-        self.shared.with_moment(|moment| Ok(indexed::collection_of(moment, prefix)?.map(|(_, row)| row)))
-    }
-
-    /// A collection, if it is declared.
-    pub fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
-        self.shared.with_moment(|moment| Ok((moment.at, declared::collection(moment, name)?)))
-    }
-
-    /// Collections after this name, in order of names: at most `limit`, and so many that their rows have `bytes_max` bytes,
-    /// the last one beyond that.
-    pub fn collections(
-        &self,
-        after: Option<&CollectionName>,
-        limit: usize,
-        bytes_max: usize,
-    ) -> Result<CollectionsPage, StateFault> {
-        self.shared.with_moment(|moment| declared::collections(moment, after, limit, bytes_max))
-    }
-
-    /// The last number that a sequence gave; 0 before the first.
-    pub fn last_number(&self, name: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
-        self.shared.with_moment(|moment| Ok((moment.at, declared::last_number(moment, name)?)))
     }
 
     /// Whether an index is being built, or one is to be cleared. Looks at every collection where there is nothing to do, but not again until
     /// one of them is changed.
     pub fn has_index_work(&self) -> Result<bool, StateFault> {
-        self.shared.with_building(declared::has_index_work)
+        self.shared.with_building(|moment, building, (none_before, look)| {
+            let work = moment.index_work(none_before)?;
+            if let Some(none_before) = work.none_before {
+                building.seen(look, &none_before);
+            }
+            Ok(work.is_some)
+        })
     }
 
-    /// Reads the audit trail of a key. May take long.
-    pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
-        self.shared.with_moment(|moment| audit::audit(moment, query))
-    }
-
-    /// The kept answer of a request id of `owner` (empty: nobody in particular), and who asked: the owner, or somebody else of the
-    /// time before ids belonged to their principals.
-    pub fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
-        self.shared.with_moment(|moment| Ok((moment.at, requests::kept(moment, owner, id)?)))
-    }
-
-    /// Who has a kept answer under this request id: at most `limit` names, in order. A scan of the rows of this id alone.
-    pub fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
-        self.shared.with_moment(|moment| requests::owners(moment, id, limit))
-    }
-
-    /// Evaluates a command against the state as of now, where the cluster's wall clock shows `wall`, and throws the writes away.
+    /// See [`Moment::dry_run`](query::Moment::dry_run).
     pub fn dry_run(&self, command: &Command, wall: WallMillis) -> Result<Reply, StateFault> {
-        self.shared
-            .with_moment(|moment| Ok(machine::evaluate(moment, &moment.vars_at(wall), moment.at.index, command)?))
+        self.shared.query(|moment| moment.dry_run(command, wall))
     }
 
-    /// Evaluates commands one after the other, see [`machine::rehearse`], where the cluster's wall clock shows `wall`, and throws the writes
-    /// away.
+    /// See [`Moment::rehearse`](query::Moment::rehearse).
     pub fn rehearse(
         &self,
         wall: WallMillis,
         next: &mut dyn FnMut(Option<Reply>) -> Option<Command>,
     ) -> Result<(), StateFault> {
-        self.shared.with_moment(|moment| Ok(machine::rehearse(moment, &moment.vars_at(wall), moment.at.index, next)?))
+        self.shared.query(|moment| moment.rehearse(wall, next))
     }
 
     /// The applied position with membership and digest.
@@ -268,15 +203,67 @@ impl StateReader {
         Ok(())
     }
 
-    /// The first pending deadline, if any: the leader proposes expiry when it is due.
-    pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
-        self.shared.with_heads(retention::first_deadline)
+    /// The revision at which users, roles or tokens last changed, 0 while there never were any: what commands are stamped with,
+    /// see [`crate::types::Command::access_revision`]. Cheap. Read it before the rules: they are then as of it, or newer, and a command
+    /// that was authorised by newer ones than it says is refused once and authorised again.
+    pub fn access_revision(&self) -> Revision {
+        self.shared.access_revision()
     }
 
-    /// Up to which revision history can be compacted under the retention rule: keep what is younger than `keep_ms` of
-    /// cluster clock and the last `keep_revisions`, whichever keeps more. `None` when there is nothing to do.
-    pub fn compactable_to(&self, keep_ms: u64, keep_revisions: u64) -> Result<Option<Revision>, StateFault> {
-        self.shared.with_moment(|moment| retention::compactable_to(moment, keep_ms, keep_revisions))
+    /// Whether any task waits for a plan; cheap.
+    pub fn has_unplanned_tasks(&self) -> bool {
+        self.shared.has_unplanned_tasks()
+    }
+
+    /// Waits until a task of the queue looks due here, at or after `revision`, by a wall clock that stood at `wall` when it was
+    /// `since`. False: it is `until`. Both may be wrong by now, so the caller claims and sees.
+    #[expect(clippy::disallowed_methods, reason = "how long somebody waits is no replicated state")]
+    pub async fn wait_tasks(
+        &self,
+        queue: &QueueName,
+        revision: Revision,
+        (wall, since): (WallMillis, Instant),
+        until: Instant,
+    ) -> Result<bool, StateFault> {
+        // What was claimed here a moment ago must not look due.
+        let reached = async {
+            self.wait_revision(revision).await;
+            self.wait_answered().await;
+        };
+        if tokio::time::timeout_at(until.into(), reached).await.is_err() {
+            return Ok(false);
+        }
+        let waker = Waker::Tasks.of(queue.as_str());
+        let mut is_due = false;
+        loop {
+            let now = Instant::now();
+            let mut wait = until.saturating_duration_since(now);
+            if wait.is_zero() {
+                return Ok(false);
+            }
+            // The time of the first is known only once the wait would notice an earlier one, so it is looked for twice.
+            if let Some(due) = self.queue(queue)?.1.first_due {
+                let due_at = since + Duration::from_millis(due.saturating_sub(wall));
+                wait = wait.min(due_at.saturating_duration_since(now));
+            }
+            let until_due = now + wait;
+            self.wait_woken(&waker, wait, || {
+                let first = self.queue(queue)?.1.first_due;
+                let due_at = first.map(|due| since + Duration::from_millis(due.saturating_sub(wall)));
+                is_due = due_at.is_some_and(|at| at <= Instant::now());
+                Ok(is_due || due_at.is_some_and(|at| at < until_due))
+            })
+            .await?;
+            if is_due {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The first pending deadline, if any: the leader proposes expiry when it is due.
+    pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
+        self.shared
+            .with_heads(|moment, heads| Ok(moment.first_deadline(|start| heads.begin(start).into_owned().into())?))
     }
 
     /// The applied index that would survive a crash of the machine; 0 also while nothing would. The log must keep
@@ -301,33 +288,9 @@ impl StateReader {
         self.shared.state_dir()
     }
 
-    /// Whether something is still to be counted for quotas.
-    pub fn has_counting_work(&self) -> Result<bool, StateFault> {
-        self.shared.with_moment(|moment| {
-            let state = moment.snapshot.get_pinned(quota::STATE_KEY)?;
-            let state: Option<QuotaState> = state.map(|row| codec::decode(&row)).transpose()?;
-            Ok(state.is_some_and(|state| state.has_work()))
-        })
-    }
-
     /// Faults that were contained here since the start; cheap.
     pub fn contained_faults(&self) -> u64 {
         self.shared.work.contained.load(Ordering::Relaxed)
-    }
-
-    /// How much faulted and was contained.
-    pub fn fault_counts(&self) -> Result<FaultCounts, StateFault> {
-        self.shared.with_moment(faults::counts)
-    }
-
-    /// How many commands that faulted are kept, and how many pieces of work are set aside. Copies none of them.
-    pub fn open_faults(&self) -> Result<(usize, u64), StateFault> {
-        self.shared.with_moment(faults::open)
-    }
-
-    /// What faulted and was contained, as far as it is kept: up to several megabytes.
-    pub fn faults(&self) -> Result<FaultsRead, StateFault> {
-        self.shared.with_moment(faults::faults)
     }
 
     /// Numbers for metrics.

@@ -18,8 +18,8 @@ use futures::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::range::WatchRange;
 use crate::keyspace::changes::KeyChange;
+use crate::query::WatchRange;
 use crate::types::{Key, Revision};
 
 /// Parts of the register of single keys, so that waits on different keys rarely meet.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use crate::background;
 use crate::keyspace::changes::{KeyChange, ValueChange};
+use crate::query::FeedPosition;
 use crate::types::{Entry, Key, Revision};
 
 /// Changes looked at in one step: bounds how long the writer may have to wait for a reader.
@@ -26,48 +27,8 @@ const MANY: usize = 1_024;
 /// Forms in which a change can be shown.
 pub const FORMS: usize = 4;
 
-/// The revision of a state in which nothing has happened.
-const FIRST_REVISION: Revision = 1;
 /// What a change takes beside its key.
 const CHANGE_BYTES: usize = size_of::<RecentChange>() + 64;
-
-/// A place in the feed of changes: what was delivered up to there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FeedPosition {
-    /// Of the last change delivered.
-    pub revision: Revision,
-    /// Its place among those that share its revision; [`u32::MAX`] for all of them.
-    pub index: u32,
-}
-
-impl FeedPosition {
-    /// After everything of this revision.
-    pub fn after(revision: Revision) -> Self {
-        Self { revision, index: u32::MAX }
-    }
-
-    /// The one right before it.
-    pub fn previous(self) -> Self {
-        match self.index.checked_sub(1) {
-            Some(index) => Self { index, ..self },
-            None => Self::after(self.revision.saturating_sub(1)),
-        }
-    }
-
-    /// Whether nothing of its revision is missing.
-    pub fn is_whole(self) -> bool {
-        self.index == u32::MAX
-    }
-
-    /// Whether what follows is all there where everything after this revision is. The first revision is that of a state in which nothing
-    /// has happened yet: where everything after it is there, so is everything that ever was.
-    pub fn is_covered_from(self, floor: Revision) -> bool {
-        if floor <= FIRST_REVISION {
-            return true;
-        }
-        if self.is_whole() { self.revision >= floor } else { self.revision > floor }
-    }
-}
 
 /// A change of a value, and what was made of it so far.
 #[derive(Debug)]

@@ -7,27 +7,29 @@
 //! exactly that of what it read, without a lock. A reader that does not takes a RocksDB snapshot and reads the position
 //! from the applied row in it.
 
-use super::reading;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
-use rocksdb::{DBPinnableSlice, ReadOptions, Snapshot};
+use rocksdb::DBPinnableSlice;
 
 use super::counts::Counts;
 use super::db::{self, Db};
 use super::digests::Digests;
 use super::feed::Feed;
+use super::frozen::{Frozen, Moment};
 use super::heads::{Building, Heads};
 use super::home::Home;
 use super::kept::Kept;
-use super::types::{ReadPosition, StateFault, StateOptions};
+use super::types::StateOptions;
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::machine::{self, Fault, Most, Sizes, Vars, View};
+use crate::machine::{self, Fault, Sizes};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
+use crate::query::StateFault;
+use crate::query::{ReadPosition, Snapshot as _};
 use crate::types::{Revision, WallMillis};
 use crate::uptime::Uptime;
 
@@ -43,9 +45,6 @@ pub(crate) struct WorkCounters {
     /// Faults that were contained.
     pub(crate) contained: AtomicU64,
 }
-
-/// What a walk over much reads at once: it is sequential, and a disk does few large reads faster than many small ones.
-const WALK_READ_AHEAD_BYTES: usize = 256 << 10;
 
 type DurableHook = Arc<dyn Fn(u64) + Send + Sync>;
 
@@ -111,12 +110,7 @@ impl PublishedPosition {
 
 /// The position an applied row speaks of.
 pub(crate) fn position_of(record: &AppliedRecord) -> ReadPosition {
-    ReadPosition {
-        index: record.log_id.map_or(0, |id| id.index),
-        revision: record.vars.revision,
-        clock: record.vars.clock,
-        oldest_revision: record.vars.oldest_revision,
-    }
+    ReadPosition::new(record.log_id.map_or(0, |id| id.index), &record.vars)
 }
 
 /// Index after the last entry applied; 0 where there is none.
@@ -282,6 +276,11 @@ impl Shared {
         moment_of(&self.db.load_full(), read)
     }
 
+    /// Asks one state. A panic on the way is a fault of this question alone.
+    pub(crate) fn query<T>(&self, ask: impl FnOnce(&Moment<'_>) -> Result<T, Fault>) -> Result<T, StateFault> {
+        self.with_moment(|moment| Ok(ask(moment)?))
+    }
+
     /// Counts entries in a state. What is found is held by its database, so none of another one is ever told.
     pub(crate) fn with_counts<T>(
         &self,
@@ -361,53 +360,6 @@ impl Shared {
 fn moment_of<T>(db: &Db, read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>) -> Result<T, StateFault> {
     let snapshot = db.rocks.snapshot();
     let record = db::decode_applied(snapshot.get_pinned(APPLIED_KEY)?.as_deref())?;
-    let at = position_of(&record);
-    machine::catching(|| Ok(read(&Moment { snapshot, record, at })))?
-}
-
-/// The state at one position, whatever is applied meanwhile.
-pub(crate) struct Moment<'d> {
-    pub(crate) snapshot: Snapshot<'d>,
-    pub(crate) record: AppliedRecord,
-    pub(crate) at: ReadPosition,
-}
-
-impl Moment<'_> {
-    /// What a batch begins with that is stamped with this wall clock. An old one moves nothing.
-    pub(crate) fn vars_at(&self, wall: WallMillis) -> Vars {
-        let vars = &self.record.vars;
-        Vars { wall: vars.wall.max(wall), ..vars.clone() }
-    }
-
-    /// An iterator over the rows of `[start, end)`.
-    pub(crate) fn rows(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
-        let options: ReadOptions = reading::range_options(start, end);
-        self.snapshot.raw_iterator_opt(options)
-    }
-
-    /// Rows for a long walk that reads each once; it leaves the block cache to other readers.
-    pub(crate) fn rows_once(&self, start: &[u8], end: &[u8]) -> rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB> {
-        let mut options: ReadOptions = reading::range_options(start, end);
-        options.fill_cache(false);
-        options.set_readahead_size(WALK_READ_AHEAD_BYTES);
-        self.snapshot.raw_iterator_opt(options)
-    }
-}
-
-impl View for Moment<'_> {
-    fn get(&self, row_key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
-        self.snapshot.get(row_key).map_err(reading::read_fault)
-    }
-
-    fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
-        self.scan_page(start, end, false, Most::rows(limit))
-    }
-
-    fn scan_back(&self, start: &[u8], end: &[u8], limit: usize) -> Result<Vec<db::Row>, Fault> {
-        self.scan_page(start, end, true, Most::rows(limit))
-    }
-
-    fn scan_page(&self, start: &[u8], end: &[u8], reverse: bool, most: Most) -> Result<Vec<db::Row>, Fault> {
-        db::scan_page(self.rows(start, end), reverse, most)
-    }
+    let moment = Frozen::moment(snapshot, record);
+    machine::catching(|| Ok(read(&moment)))?
 }

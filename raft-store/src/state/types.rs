@@ -2,88 +2,17 @@
 //!
 //! Owns the public vocabulary of reads, faults, options and numbers for the operator. Never touches the disk.
 
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use crate::durations::DurationCounts;
 use crate::keyspace::fault::FaultCounts;
 use crate::level::{Level, TooNew};
-use crate::machine::{Fault, Sizes};
+use crate::machine::Sizes;
+use crate::query::ReadPosition;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
-use crate::types::{ClusterMillis, Entry, Key, Revision};
-
-/// A fault of this node's own disk or state: damage, I/O. Never something a client caused. The node must stop. It shows its cause too.
-#[derive(Debug, Clone)]
-pub struct StateFault {
-    /// What was found, or what was tried.
-    detail: Option<String>,
-    cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
-}
-
-impl StateFault {
-    /// Something was found that cannot be.
-    pub fn new(detail: impl Into<String>) -> Self {
-        Self { detail: Some(detail.into()), cause: None }
-    }
-
-    /// Something was tried, and failed for this cause.
-    pub fn because(detail: impl Into<String>, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self { detail: Some(detail.into()), cause: Some(Arc::new(cause)) }
-    }
-
-    fn of(cause: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self { detail: None, cause: Some(Arc::new(cause)) }
-    }
-}
-
-impl fmt::Display for StateFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.detail, &self.cause) {
-            (Some(detail), Some(cause)) => write!(f, "{detail}: {cause}"),
-            (Some(detail), None) => f.write_str(detail),
-            (None, Some(cause)) => write!(f, "{cause}"),
-            (None, None) => f.write_str("a fault of the state"),
-        }
-    }
-}
-
-impl std::error::Error for StateFault {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.cause.as_ref().map(|cause| &**cause as &(dyn std::error::Error + 'static))
-    }
-}
-
-impl From<Fault> for StateFault {
-    fn from(fault: Fault) -> Self {
-        Self::of(fault)
-    }
-}
-
-impl From<rocksdb::Error> for StateFault {
-    fn from(error: rocksdb::Error) -> Self {
-        Self::of(error)
-    }
-}
-
-impl From<io::Error> for StateFault {
-    fn from(error: io::Error) -> Self {
-        Self::of(error)
-    }
-}
-
-impl From<crate::codec::CodecError> for StateFault {
-    fn from(error: crate::codec::CodecError) -> Self {
-        Self::of(error)
-    }
-}
-
-impl From<StateFault> for io::Error {
-    fn from(fault: StateFault) -> Self {
-        io::Error::other(fault)
-    }
-}
+use crate::types::Revision;
 
 /// Why the state did not open. The node must not start; the text names the file or directory.
 #[derive(Debug, thiserror::Error)]
@@ -157,81 +86,6 @@ impl StateOptions {
             checks_groups: checks_groups(),
         }
     }
-}
-
-/// Where a read was evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadPosition {
-    /// Last applied log index; 0 also while nothing was applied.
-    pub index: u64,
-    /// Revision there.
-    pub revision: Revision,
-    /// Cluster clock there.
-    pub clock: ClusterMillis,
-    /// Oldest revision that can still be read; reads below it are compacted.
-    pub oldest_revision: Revision,
-}
-
-/// The answer to a read of one key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRead {
-    /// Where it was evaluated. For a read in the past, `at.revision` is the revision asked for.
-    pub at: ReadPosition,
-    /// The entry, unless missing or expired at that position. Expiry is not judged for a read in the past: there an
-    /// entry counts until something superseded or removed it, so that the answer is always the same.
-    pub entry: Option<Entry>,
-}
-
-/// The answer to a read in the past.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PastRead {
-    /// The entry as it was, if there was one.
-    Found(KeyRead),
-    /// The revision is below `at.oldest_revision`.
-    Compacted(ReadPosition),
-    /// The revision is above `at.revision`.
-    Future(ReadPosition),
-}
-
-/// What to list.
-#[derive(Debug, Clone)]
-pub struct ListQuery {
-    /// First key, inclusive; empty for the very first.
-    pub start: Vec<u8>,
-    /// End key, exclusive; `None` for no end.
-    pub end: Option<Vec<u8>>,
-    /// At this revision; `None` for the current one.
-    pub revision: Option<Revision>,
-    /// Most entries returned.
-    pub limit: usize,
-    /// Stop before more than this many bytes of keys and values are gathered (at least one entry is returned).
-    pub bytes_max: usize,
-    /// Leave the values out (empty `data`).
-    pub keys_only: bool,
-    /// From the end backwards.
-    pub reverse: bool,
-}
-
-/// A page of a listing.
-#[derive(Debug, Clone)]
-pub struct ListPage {
-    /// Where it was evaluated; `at.revision` is the revision asked for, where one was.
-    pub at: ReadPosition,
-    /// Keys and entries in the order asked for.
-    pub entries: Vec<(Key, Entry)>,
-    /// Whether the range holds more after the last entry.
-    pub more: bool,
-}
-
-/// The answer to a listing.
-#[derive(Debug, Clone)]
-pub enum ListRead {
-    /// A page.
-    Page(ListPage),
-    /// The revision is below `at.oldest_revision`.
-    Compacted(ReadPosition),
-    /// The revision is above `at.revision`.
-    Future(ReadPosition),
 }
 
 /// Everything known of the applied position, for status, metrics and peers.

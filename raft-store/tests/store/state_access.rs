@@ -1,14 +1,16 @@
 //! Users, roles, tokens and the access revision as readers see them, also after a restart.
 
-use crate::state_support::*;
 use std::time::Duration;
 
+use quorate_machine::query::Page;
 use quorate_store::access::{Grant, Permission, RequiredPermission};
-use quorate_store::state::{Page, StateReader};
+use quorate_store::state::StateReader;
 use quorate_store::types::{
     AccessOp, Action, Command, NewToken, Outcome, Rejection, RequestId, RoleName, SecretHash, SessionId, SessionOp,
     TokenId, UserName, Waker,
 };
+
+use crate::state_support::*;
 
 fn user(name: &str) -> UserName {
     UserName::new(name).unwrap()

@@ -1,7 +1,9 @@
 //! The audit trail of a key: pages of bounded work, which together miss nothing.
 
+use quorate_machine::query::{AuditPage, AuditQuery};
+use quorate_store::state::StateReader;
+
 use crate::state_support::*;
-use quorate_store::state::{AuditPage, AuditQuery, StateReader};
 
 const BATCHES: u64 = 60;
 const LINES: u64 = 20;

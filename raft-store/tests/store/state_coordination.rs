@@ -1,13 +1,15 @@
 //! Sessions, locks, elections, barriers and latches as readers see them.
 
-use crate::state_support::*;
+use quorate_machine::query::{CoordinationCounts, LeaderChange, Party};
 use quorate_store::keyspace::session::PartyAt;
 use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::state::{CoordinationCounts, LeaderChange, Party, StateReader};
+use quorate_store::state::StateReader;
 use quorate_store::types::{
     Acquire, Action, BarrierOp, BarrierRow, Change, Command, ContentKind, LatchOp, LatchRow, LockMode, LockName,
     LockOp, LockSpace, Maintenance, Name, SessionId, SessionOp, Value,
 };
+
+use crate::state_support::*;
 
 fn command(action: Action) -> Command {
     Command { request_id: None, principal: String::new(), action, access_revision: None }

@@ -2,7 +2,6 @@
 //!
 //! The model is made of listings: what differs between those of two revisions is what the feed must say of the later one.
 
-use crate::state_support::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,16 +9,16 @@ use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChange, WatchRange};
 use quorate_store::document::{Criteria, Order};
 use quorate_store::keyspace::changes::Cause;
 use quorate_store::raft::SnapshotMeta;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::receive::SnapshotReceiver;
-use quorate_store::state::{
-    ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChange, Pulled, RecentChange, StateOptions, StateReader,
-    Watch, WatchRange,
-};
+use quorate_store::state::{Pulled, RecentChange, StateOptions, StateReader, Watch};
 use quorate_store::types::{Action, Change, ClaimOp, Command, Maintenance, Revision, Step, Txn, WriteOp};
+
+use crate::state_support::*;
 
 /// An event as the model and the feed must both tell it. Ordered as events of one revision are compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,19 +1,21 @@
 //! Finds: pages against a naive filter and sort, while the state changes under them.
 
-use crate::state_support::*;
 use std::cmp::Ordering;
 
+use quorate_machine::query::{
+    FindBounds, FindMoment, FindPage, FindQuery, FindRead, Found, ListQuery, PastRead, ValueShown, Wanted,
+};
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Criteria, Json, Order, OrderField, Patch, Projection, Subject, order};
 use quorate_store::keyspace::lock;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::state::{
-    FindBounds, FindMoment, FindPage, FindQuery, FindRead, Found, ListQuery, PastRead, StateReader, ValueShown, Wanted,
-};
+use quorate_store::state::StateReader;
 use quorate_store::types::{
     Action, Change, Command, ContentKind, Entry, Expect, Key, Maintenance, RulesChange, RulesOp, Value,
 };
+
+use crate::state_support::*;
 
 const UNBOUNDED: FindBounds = FindBounds { entries_max: u64::MAX, bytes_max: usize::MAX };
 const CASES: u64 = 400;

@@ -1,15 +1,17 @@
 //! Quotas as readers see them, in backups and after a restore, and that a check counts anew what they count.
 
-use crate::state_support::*;
 use std::fs::File;
 use std::path::Path;
 
+use quorate_machine::query::QuotaUse;
 use quorate_store::backup::Taker;
 use quorate_store::limits::REQUEST_BUCKET_MS;
 use quorate_store::offline::{RestoreOptions, restore};
 use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::state::{QuotaUse, StateOptions, StateReader};
+use quorate_store::state::{StateOptions, StateReader};
 use quorate_store::types::{Action, Command, Maintenance, PrincipalUse, QuotaBounds, QuotaOp, QuotaSubject, SessionOp};
+
+use crate::state_support::*;
 
 fn prefix(text: &str) -> QuotaSubject {
     QuotaSubject::Prefix(text.into())

@@ -1,14 +1,16 @@
 //! Reads of the state store: exact positions, history, listings, waiting.
 
-use crate::state_support::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use quorate_store::state::{ListRead, PastRead, StateReader};
+use quorate_machine::query::{ListRead, PastRead};
+use quorate_store::state::StateReader;
 use quorate_store::types::{Maintenance, Outcome, Rejection, RequestId};
 use quorate_store::watchdog;
+
+use crate::state_support::*;
 
 #[test]
 fn a_read_gives_the_entry_and_the_position_it_was_applied_at() {
@@ -155,7 +157,7 @@ fn check_listings(reader: &StateReader, names: &[&[u8]], revision: u64, expected
 }
 
 /// Follows a listing from page to page, and checks the values on the way.
-fn all_pages(reader: &StateReader, mut query: quorate_store::state::ListQuery) -> Vec<Vec<u8>> {
+fn all_pages(reader: &StateReader, mut query: quorate_machine::query::ListQuery) -> Vec<Vec<u8>> {
     let mut names = Vec::new();
     loop {
         let page = page(reader.list(&query).unwrap());

@@ -1,19 +1,21 @@
 //! What is gone leaves traces in the database until they are merged away: nothing that happens all the time walks over them.
 
-use crate::state_support::*;
 use std::time::Duration;
 
+use quorate_machine::query::Party;
 use quorate_store::document::{Criteria, Json, Order};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::MembershipRecord;
 use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::state::{Party, StateReader};
+use quorate_store::state::StateReader;
 use quorate_store::types::{
     Acquire, Action, Change, ClaimOp, Command, ContentKind, Expect, LockMode, LockName, LockOp, LockSpace, Maintenance,
     Name, RulesChange, RulesOp, SessionId, SessionOp, Value,
 };
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
+
+use crate::state_support::*;
 
 /// Enough that a walk over all of their traces at each step cannot be missed.
 const ENTRIES: u64 = 20_000;

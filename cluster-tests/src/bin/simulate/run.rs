@@ -181,6 +181,11 @@ struct Run {
     api_clients: ApiClients,
 }
 
+/// How many clients of the API ask beside the others in a seed.
+pub fn api_clients(seed: u64) -> usize {
+    Plan::draw(&mut StdRng::seed_from_u64(seed)).api_clients
+}
+
 /// Runs a seed in this directory. With `tell`, says on stderr what happens.
 pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     clock::simulate(seed);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quorate_machine::query::StateFault;
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, Taker};
-use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, WallMillis};
 
 use super::App;

@@ -7,7 +7,8 @@
 
 use std::time::Instant;
 
-use quorate_store::state::{StateFault, StateReader};
+use quorate_machine::query::StateFault;
+use quorate_store::state::StateReader;
 use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, Txn};
 use quorate_store::{background, command_codec, limits};
 use tokio::sync::SemaphorePermit;

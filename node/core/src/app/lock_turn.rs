@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use quorate_machine::query::StateFault;
 use quorate_store::raft::NodeId;
-use quorate_store::state::StateFault;
 use quorate_store::types::{Key, Waker};
 
 use super::lock_queues::{Attended, Stay};

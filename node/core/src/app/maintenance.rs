@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quorate_store::state::{StateFault, StateReader, Unplanned};
+use quorate_machine::query::{StateFault, Unplanned};
+use quorate_store::state::StateReader;
 use quorate_store::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };

@@ -7,31 +7,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_store::background;
+use candidacy::Candidacy;
+use integrity::Integrity;
+use last_room::Passage;
+use members::admission::JoinPolicy;
+use quorate_machine::query::{Observed, StateFault};
 use quorate_store::level::Level;
 use quorate_store::limits::COMMAND_BYTES_MAX;
-use quorate_store::raft::NodeId;
-pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
+use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
-use quorate_store::state::{Observed, StateFault, StateReader};
+use quorate_store::state::StateReader;
 use quorate_store::types::{Command, Reply, Revision, SessionId, WallMillis};
-use quorate_store::{command_codec, raft::TypeConfig};
-
+use quorate_store::{background, command_codec};
+use quota::Quota;
+use renewals::{Renewals, Renewed, Renewer};
+use room::Room;
 use tokio::sync::watch;
+use wall::WallClocks;
 
 use crate::peer::gate::Halt;
 use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
-use candidacy::Candidacy;
-use integrity::Integrity;
-use last_room::Passage;
-use members::admission::JoinPolicy;
-use quota::Quota;
-use renewals::{Renewals, Renewed, Renewer};
-use room::Room;
-use wall::WallClocks;
+
+pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 
 pub mod archive;
 mod awake;
@@ -352,7 +352,7 @@ impl App {
     /// Whose each session is; nothing where there is none. No log entry is needed for that. That there is none is said of what the
     /// cluster knows, by a read index that all who ask at the same time share: what a node that is behind knows may be older than what
     /// the caller was told already.
-    pub async fn session_owners(
+    pub async fn owners_of(
         &self,
         sessions: &[SessionId],
         deadline: Instant,

@@ -4,8 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use quorate_machine::query::StateFault;
 use quorate_store::limits::{REQUEST_TABLE_BYTES_MAX, REQUEST_TABLE_SHARED_FROM};
-use quorate_store::state::{StateFault, StateReader};
+use quorate_store::state::StateReader;
 
 /// How often the leader looks.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

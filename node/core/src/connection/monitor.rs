@@ -144,14 +144,24 @@ impl ConnectionMonitor {
 
     /// Records that the connection has shown this standing, also with its place.
     pub fn prove(self: &Arc<Self>, standing: Standing) {
+        self.prove_with(standing, |place, idle| place.prove(standing, idle));
+    }
+
+    /// The same where it has shown whose it is.
+    pub fn prove_person(self: &Arc<Self>, person: &Arc<str>) {
+        self.prove_with(Standing::Known, |place, idle| place.prove_person(person, idle));
+    }
+
+    fn prove_with(self: &Arc<Self>, standing: Standing, tell: impl FnOnce(&EvictingPermit<Neighbour>, Weak<dyn Idle>)) {
         // Every request asks, and the first one only has something to tell.
         if self.has_shown(standing) {
             return;
         }
         self.standing.fetch_max(standing as u8, Ordering::Relaxed);
         if let Some(place) = self.place.upgrade() {
-            let idle: Weak<Self> = Arc::downgrade(self);
-            place.prove(standing, idle);
+            let own: Weak<Self> = Arc::downgrade(self);
+            let idle: Weak<dyn Idle> = own;
+            tell(&place, idle);
         }
     }
 

@@ -215,13 +215,19 @@ impl Call {
         if self.api.answers.held() == 0 { Ok(()) } else { self.answer_share().check() }
     }
 
-    /// Takes room for this many values of an answer that will have to be given, before there is one. Waits for it where others of its
-    /// account, or all, have too many under way, and refuses where the account has not taken its earlier answers.
-    pub async fn take_values_room(&self, values: usize) -> Result<(), Failure> {
+    /// Takes room for this many values of an answer that will have to be given, before there is one, where its caller may have what is wanted.
+    /// Waits for it where others of its account, or all, have too many under way, and refuses where the account has not taken its earlier answers.
+    pub async fn take_values_room(&self, values: usize, wanted: Wanted<'_>) -> Result<(), Failure> {
         // A second try of the same request keeps what the first one took.
         if values == 0 || self.values_room.lock().is_some() {
             return Ok(());
         }
+        // The command is judged once more where it is decided, by the rules as they are then.
+        self.caller().admit(self.deadline, wanted).await?;
+        self.take_room(values).await
+    }
+
+    async fn take_room(&self, values: usize) -> Result<(), Failure> {
         let share = self.answer_share();
         share.check_own(1)?;
         let room = match share.try_values(values) {
@@ -244,10 +250,10 @@ impl Call {
         Ok(room)
     }
 
-    /// Takes room for the values of the next part of its answer, likewise; that of the part before is free again.
+    /// Takes room for the values of the next part of its answer, likewise; that of the part before is free again. The whole was judged before.
     pub async fn take_values_room_of_part(&self, values: usize) -> Result<(), Failure> {
         drop(self.values_room.lock().take());
-        self.take_values_room(values).await
+        if values == 0 { Ok(()) } else { self.take_room(values).await }
     }
 
     /// Refuses a request for values while its account has not taken its earlier answers: for requests whose kind has a bound of its own on
@@ -286,6 +292,13 @@ impl Call {
     pub fn prove(&self, standing: Standing) {
         if let Some(busy) = &*self.busy.lock() {
             busy.monitor().prove(standing);
+        }
+    }
+
+    /// Its connection has shown that it is this person's.
+    pub fn prove_person(&self, person: &Arc<str>) {
+        if let Some(busy) = &*self.busy.lock() {
+            busy.monitor().prove_person(person);
         }
     }
 

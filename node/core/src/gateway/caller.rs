@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use quorate_api::{Applied, ErrorCode, WatchEndCode};
+use quorate_machine::query::StateFault;
 use quorate_store::access::{Permission, RequiredPermission, Rights};
-use quorate_store::state::StateFault;
 use quorate_store::types::{Revision, SessionId};
 
 use crate::app::Consistency;

@@ -18,7 +18,7 @@ pub async fn decide(call: &Call, action: Action, dry_run: bool) -> Result<Reply,
         // The few places of scans in the log bound what those show. A scan that waited for room in such a place would keep the place from all
         // others, and one that waited for a place with room would keep the room from commands that are no scans.
         if call.permit.class() != RequestClass::Scan {
-            call.take_values_room(action.values_asked()).await?;
+            call.take_values_room(action.values_asked(), &requirement::on_action(&action)).await?;
         }
         return propose::propose(&call.caller(), action, RequestId(call.request_id()), call.deadline).await;
     }

@@ -1,16 +1,17 @@
 //! Letting requests in, and telling the audit log of those that were not.
 //!
-//! Owns the order: who asks, then whether they may. A refusal is said of the newest rules: a node that is behind asks the leader how
-//! far it has to come before it says no. With authentication off it looks at nothing and costs nothing.
+//! Owns the order: who asks, then whether they may, as far as the head alone decides that: what serves data refuses callers without any
+//! right before it reads what they want. A refusal is said of the newest rules: a node that is behind asks the leader how far it has to come
+//! before it says no. With authentication off it looks at nothing and costs nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 
-use crate::evicting_limit::Standing;
 use crate::gateway::audit_event::Event;
 use crate::gateway::auth::guard::Guard;
+use crate::gateway::auth::known::Person;
 use crate::gateway::auth::proof::Proof;
 use crate::gateway::auth::requirement::{RequiredPermission, Requirement, Visit};
 use crate::gateway::auth::who::{Somebody, Who};
@@ -19,7 +20,8 @@ use crate::gateway::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::refresh;
 
-/// How long somebody waits for whom this node does not know. Who is new is known everywhere in milliseconds, as long as there is a leader.
+/// How long somebody waits whom this node does not know, or of whom it knows no right. What is new is known everywhere in milliseconds, as long
+/// as there is a leader.
 const STRANGER_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
@@ -28,20 +30,38 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
     if authenticator.is_open() {
         return Ok(());
     }
-    call.identify(match guard {
-        Guard::None => Who::Nobody,
-        Guard::Known | Guard::Admin | Guard::Backup | Guard::Monitor | Guard::Judged => identify(call, headers).await?,
-    });
+    if guard == Guard::None {
+        call.identify(Who::Nobody);
+        return Ok(());
+    }
+    let (who, person) = somebody(call, headers).await?;
+    call.identify(who);
     if let Some(permission) = guard.permission() {
         let everything =
             |visit: &mut Visit<'_>| visit(Requirement::Permission(RequiredPermission::Prefix(permission, b"")));
         call.caller().admit(call.deadline, &everything).await?;
     }
+    if guard == Guard::Judged && person.rights.grants().is_empty() {
+        check_any_right(call).await?;
+    }
     Ok(())
 }
 
-/// Who asks. A proof that this node does not know may be newer than what it has applied.
+/// Refuses who has no right at all, so that nothing is read, and nothing taken, for what is refused whatever it is. A right that this node does
+/// not know may be newer than what it has applied; for few at a time, and not for long, it asks the leader whether it is behind.
+async fn check_any_right(call: &Call) -> Result<(), Failure> {
+    let _asking = call.api.authenticator.ask_for_rightless()?;
+    refresh(&call.api.backend, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
+    call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Something))
+}
+
+/// Who asks.
 pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> {
+    Ok(somebody(call, headers).await?.0)
+}
+
+/// Who asks, and what this node knows of them. A proof that it does not know may be newer than what it has applied.
+async fn somebody(call: &Call, headers: &HeaderMap) -> Result<(Who, Arc<Person>), Failure> {
     let (authenticator, from) = (&call.api.authenticator, call.origin.neighbour());
     let proof = match Proof::of(headers, &call.origin) {
         Ok(Some(brought)) => authenticator.proof(brought, from).await?,
@@ -61,8 +81,8 @@ pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> 
     };
     match proved {
         Ok(person) => {
-            call.prove(Standing::Known);
-            Ok(Who::Somebody(Arc::new(Somebody { name: person.name.clone(), proof })))
+            call.prove_person(&person.name);
+            Ok((Who::Somebody(Arc::new(Somebody { name: person.name.clone(), proof })), person))
         }
         Err(doubt) => Err(authenticator.unknown(from, doubt.why)),
     }

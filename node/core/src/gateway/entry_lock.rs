@@ -7,8 +7,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
+use quorate_machine::query::ReadPosition;
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::state::ReadPosition;
 use quorate_store::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
 
 use crate::app::LockPlace;

@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_machine::query::{ReadPosition, StateFault};
 use quorate_store::document::TooDear;
-use quorate_store::state::{ReadPosition, StateFault};
 use quorate_store::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
 use crate::app::AppError;

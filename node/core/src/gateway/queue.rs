@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
-use quorate_store::state::{Party, ReadPosition, StateFault};
+use quorate_machine::query::{Party, ReadPosition, StateFault};
 use quorate_store::types::{
     Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Question, Rejection, Reply, RequestId,
     Revision, SessionId,
@@ -19,11 +19,8 @@ use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
-use crate::gateway::propose;
-use crate::gateway::request_ids;
 use crate::gateway::text::quoted;
-use crate::gateway::wait;
+use crate::gateway::{freshness, propose, request_ids, wait};
 use crate::{limits, watchdog};
 
 /// How long an answer waits at most until this node has applied what was decided.

@@ -15,7 +15,7 @@ use crate::gateway::failure::{Effect, Failure};
 /// Renews sessions of the caller's; each may have ended.
 pub async fn renew(call: &Call, sessions: &[SessionId], deadline: Instant) -> Result<Renewed, Failure> {
     let failed = |error| Failure::from_app(error, Effect::Write);
-    let seen = call.api.backend.session_owners(sessions, deadline).await.map_err(failed)?;
+    let seen = call.api.backend.owners_of(sessions, deadline).await.map_err(failed)?;
     call.caller().check_renewal(sessions, &seen.found)?;
     let live: Vec<_> =
         sessions.iter().zip(&seen.found).filter(|(_, owner)| owner.is_some()).map(|(id, _)| *id).collect();

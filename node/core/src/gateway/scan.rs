@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
+use quorate_machine::query::StateFault;
 use quorate_store::background;
-use quorate_store::state::StateFault;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::app::AppError;
 use crate::backend::Node;
+use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
 
@@ -65,8 +66,10 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     }
 }
 
-/// Waits for one of the few places of scans that go through the log, and so hold up all that is applied.
-pub async fn place_in_log<'a>(call: &'a Call) -> Result<SemaphorePermit<'a>, Failure> {
+/// Waits for one of the few places of scans that go through the log, and so hold up all that is applied. Only who may have what is wanted
+/// waits for it.
+pub async fn place_in_log<'a>(call: &'a Call, wanted: Wanted<'_>) -> Result<SemaphorePermit<'a>, Failure> {
+    call.caller().admit(call.deadline, wanted).await?;
     let waited = tokio::time::timeout_at(call.deadline.into(), call.api.log_scans.acquire()).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }

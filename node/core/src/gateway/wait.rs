@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_store::state::StateFault;
+use quorate_machine::query::StateFault;
 use quorate_store::types::Key;
 
 use crate::backend::Node;

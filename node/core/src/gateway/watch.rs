@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 use quorate_api::WatchEndCode;
+use quorate_machine::query::StateFault;
 use quorate_store::background;
-use quorate_store::state::{RecentChange, StateFault};
+use quorate_store::state::RecentChange;
 use quorate_store::types::Entry;
 use tokio_util::task::AbortOnDropHandle;
 

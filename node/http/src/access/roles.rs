@@ -3,7 +3,7 @@
 //! Owns their bodies and their answers. What a change of roles does is decided where commands are applied.
 
 use quorate_api::{Applied, ErrorCode, Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
-use quorate_store::state::Observed;
+use quorate_machine::query::Observed;
 use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, RoleRow};
 use utoipa_axum::routes;
 

@@ -4,8 +4,8 @@
 //! token that somebody shows.
 
 use quorate_api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
+use quorate_machine::query::Observed;
 use quorate_store::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
-use quorate_store::state::Observed;
 use quorate_store::types::{
     AccessOp, AccessReply, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis,
 };

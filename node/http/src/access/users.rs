@@ -3,8 +3,8 @@
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
 use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
+use quorate_machine::query::Observed;
 use quorate_store::limits::USER_ROLES_MAX;
-use quorate_store::state::Observed;
 use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
 use utoipa_axum::routes;
 

@@ -11,8 +11,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
+use quorate_api::{Applied, ErrorCode};
 use quorate_store::types::Step;
 use serde_json::value::RawValue;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::LeaderHint;
 use crate::connection::origin::Origin;
@@ -35,6 +37,7 @@ use crate::output::completed::Completed;
 use crate::output::render;
 use crate::routes::Route;
 use crate::timings::{self, Part};
+use crate::watchdog;
 
 const FIELDS: &str = "n, timeout_ms, op";
 
@@ -79,6 +82,11 @@ impl Line {
         let frame = Frame::read(&fields, &mut faults);
         let n = frame.n;
         frame.finish(faults).map_err(|failure| BadLine { n, failure })
+    }
+
+    /// Whether it is a write that is decided, and asks for no entry: if it is refused, it is told one all the same.
+    fn may_show_unasked(&self) -> bool {
+        !self.parsed.dry_run && matches!(&self.parsed.step, Step::Write(op) if !op.return_previous)
     }
 }
 
@@ -167,6 +175,18 @@ impl LinePermit {
         }
     }
 
+    /// The failure to answer with, and room for the entry that it shows, where that is long. Without room it becomes the refusal to show the
+    /// entry: nothing was applied either way, and who sends the line again is told how it is then.
+    fn shown(&self, failure: Failure) -> (Failure, Option<StreamValue>) {
+        if failure.applied() != Applied::No || !failure.shows_long_entry() {
+            return (failure, None);
+        }
+        match self.stream_op.try_value() {
+            Some(value) => (failure, Some(value)),
+            None => (StreamOp::no_entry(), None),
+        }
+    }
+
     async fn wait_for_value(&self, deadline: Instant) -> Result<StreamValue, Failure> {
         let waited = timings::on(Part::Wait, tokio::time::timeout_at(deadline.into(), self.stream_op.value())).await;
         waited.map_err(|_late| StreamOp::no_value())
@@ -211,6 +231,14 @@ pub struct Answered {
     pub json: Vec<u8>,
     /// When the line came.
     pub came: Instant,
+    /// The room that it takes until it is written.
+    _kept: Option<Kept>,
+}
+
+/// The room that a line takes until its answer is written.
+struct Kept {
+    _place: LinePermit,
+    _value: Option<StreamValue>,
 }
 
 impl Answered {
@@ -220,7 +248,7 @@ impl Answered {
     }
 
     fn failed(n: Option<u64>, mut failure: Failure, request_id: &str, came: Instant) -> Self {
-        Self { n, status: failure.status(), json: failure.document(request_id), came }
+        Self { n, status: failure.status(), json: failure.document(request_id), came, _kept: None }
     }
 
     /// Appends the line.
@@ -249,9 +277,34 @@ fn optional(out: &mut Vec<u8>, number: Option<u64>) {
 }
 
 /// Executes a line.
+///
+/// A stream that is not read looks after none of its lines, and what came of them waits as it came: of a write that was refused with the entry as
+/// it is. Beyond the room for that it has a task of its own, which makes its answer as soon as it can.
 pub async fn run(task: Task) -> Answered {
+    let may_show = task.refused.is_none() && task.line.may_show_unasked();
+    let room = if may_show { task.place.stream_op.try_refusal() } else { None };
+    match may_show && room.is_none() {
+        true => carry_out_aside(task).await,
+        false => carry_out(task, false).await,
+    }
+}
+
+async fn carry_out_aside(task: Task) -> Answered {
+    let (n, came) = (task.line.n, task.came);
+    let carried_out = AbortOnDropHandle::new(watchdog::spawn(carry_out(task, true))).await;
+    carried_out.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => {
+            let detail = format!("the line was not looked after to its end: {error}");
+            Answered::refused(Some(n), Failure::new(ErrorCode::Internal, Applied::Unknown, detail), came)
+        }
+    })
+}
+
+/// Executes a line where its answer is sent, or aside.
+async fn carry_out(task: Task, is_aside: bool) -> Answered {
     let (api, route, bytes_in, came) = (Arc::clone(&task.place.api), task.route, task.place.bytes, task.came);
-    let ((answered, request_id), timings) = timings::of(pin!(execute(task))).await;
+    let ((answered, request_id), timings) = timings::of(pin!(execute(task, is_aside))).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
     if answered.status != StatusCode::TOO_MANY_REQUESTS {
         api.classes.observe(RequestClass::Point, took);
@@ -263,7 +316,7 @@ pub async fn run(task: Task) -> Answered {
 }
 
 /// The answer, and the id under which the line was executed.
-async fn execute(task: Task) -> (Answered, String) {
+async fn execute(task: Task, is_aside: bool) -> (Answered, String) {
     let Task { line: Line { n, mut parsed, .. }, place, refused, came, deadline, who, origin, route } = task;
     if let Some((failure, account)) = refused {
         // It waits, and takes nothing of what others need, nor memory that nobody counts.
@@ -278,18 +331,23 @@ async fn execute(task: Task) -> (Answered, String) {
         None if parsed.writes() => request_ids::fresh_id(),
         None => String::new(),
     };
+    let mut value = None;
     let answered = match perform(&caller, &place, parsed, &request_id, deadline).await {
-        Ok(done) => Answered { n: Some(n), status: done.status(), json: done.json, came },
-        Err(failure) => {
+        Ok(done) => Answered { n: Some(n), status: done.status(), json: done.json, came, _kept: None },
+        Err(mut failure) => {
             if request_id.is_empty() {
                 request_id = request_ids::trace_id();
+            }
+            if is_aside {
+                (failure, value) = place.shown(failure);
             }
             let answered = Answered::failed(Some(n), failure, &request_id, came);
             enter::note_refused(&caller, answered.status, &request_id);
             answered
         }
     };
-    (answered, request_id)
+    let kept = Some(Kept { _place: place, _value: value });
+    (Answered { _kept: kept, ..answered }, request_id)
 }
 
 /// A stream that is not read keeps the answers of what was decided for it, so few of those that show values are decided at once.

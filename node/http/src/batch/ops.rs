@@ -79,7 +79,7 @@ pub async fn post(context: Context, body: Body) -> Outcome {
                 // A wait for a lock would keep the room from others meanwhile.
                 Some(_) if shows => context.check_values()?,
                 Some(_) => {}
-                None => context.take_values_room(usize::from(shows)).await?,
+                None => context.take_values_room(usize::from(shows), &|visit| op.requirements(visit)).await?,
             }
         }
         _ => context.only_looks(),

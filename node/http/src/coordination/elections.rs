@@ -7,9 +7,9 @@ use quorate_api::{
     CampaignAnswer, CampaignRequest, CampaignState, ElectionAnswer, ElectionList, ElectionSummary, JsonText,
     LeaderView, Problem, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest,
 };
+use quorate_machine::query::{LockRead, Observed, PartyShown};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTES_MAX};
-use quorate_store::state::{LockRead, Observed, PartyShown};
 use quorate_store::types::{
     Acquire, Action, ContentKind, LockMode, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply,
     Value,

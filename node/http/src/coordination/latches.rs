@@ -6,8 +6,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
+use quorate_machine::query::Observed;
 use quorate_store::limits::LATCH_COUNT_MAX;
-use quorate_store::state::Observed;
 use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
 use utoipa_axum::routes;
 
@@ -20,9 +20,8 @@ use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
-use crate::gateway::propose;
 use crate::gateway::text::{self, quoted};
-use crate::gateway::wait;
+use crate::gateway::{propose, wait};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::JsonOrNone;
 use crate::keys::read;

@@ -7,16 +7,15 @@ use quorate_api::{
     AcquireAnswer, AcquireRequest, Applied, CheckAnswer, ErrorCode, LockAnswer, LockHolder, LockList, LockMode,
     LockState, LockSummary, LockWaiter, Problem, ReleaseAnswer, ReleaseRequest,
 };
+use quorate_machine::query::{LockRead, Observed, PartyShown, ReadPosition};
 use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
 use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_SLOTS_MAX, LOCK_WAIT_MS_MAX};
-use quorate_store::state::{LockRead, Observed, PartyShown, ReadPosition};
 use quorate_store::types::{
     self, Acquire, Action, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply, Revision, SessionId,
 };
 use utoipa_axum::routes;
 
 use crate::backend::Node;
-use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, NamePath, Page};
@@ -30,9 +29,9 @@ use crate::gateway::scan::scan;
 use crate::gateway::text::quoted;
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
-use crate::limits;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
+use crate::{command, limits};
 
 /// The routes of locks.
 pub fn routes() -> Routes {

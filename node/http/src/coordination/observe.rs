@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use quorate_api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
-use quorate_store::state::{FeedPosition, LeaderChange, Observed, Page, ReadPosition, StateFault};
+use quorate_machine::query::{FeedPosition, LeaderChange, Observed, Page, ReadPosition, StateFault};
 use quorate_store::types::{LockName, LockSpace, Name, Revision};
 use utoipa_axum::routes;
 

@@ -9,17 +9,16 @@ use quorate_api::{
     SESSIONS_RENEWED_MAX, SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList,
     SessionRenewed, SessionRequest, SessionView,
 };
+use quorate_machine::query::{Observed, SessionHeld};
 use quorate_store::keyspace::session::{PartyAt, SessionRow};
 use quorate_store::limits::{
     SESSION_LABEL_BYTES_MAX, SESSION_LABELS_MAX, SESSION_OWNER_BYTES_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN,
 };
-use quorate_store::state::{Observed, SessionHeld};
 use quorate_store::types::{
     Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionId, SessionOp, SessionReply,
 };
 use utoipa_axum::routes;
 
-use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, Page};
@@ -34,18 +33,18 @@ use crate::input::extract::{Faults, Query};
 use crate::input::headers::decimal;
 use crate::input::json;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
-use crate::limits;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
+use crate::{command, limits};
 
 /// The routes of sessions.
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
-    const RENEWAL: Policy = Policy::data(RequestClass::Coordination).without_command().vital();
+    const RENEWAL: Policy = Policy::data(RequestClass::Coordination).without_command().vital().for_owners();
     Routes::new()
         .add(COORDINATION, routes!(create))
         .add(COORDINATION, routes!(get))
-        .add(COORDINATION, routes!(end))
+        .add(COORDINATION.for_owners(), routes!(end))
         .add(Policy::data(RequestClass::Scan), routes!(list))
         .add(RENEWAL, routes!(renew_many))
         .add(RENEWAL, routes!(renew))

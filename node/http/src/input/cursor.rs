@@ -7,8 +7,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bincode::{Decode, Encode};
+use quorate_machine::query::{AuditPlace, FindPin};
 use quorate_store::codec;
-use quorate_store::state::{AuditPlace, FindPin};
 use quorate_store::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -3,11 +3,10 @@
 //! Owns the parameters and the form of the answer. What is kept, and for how long, is the state's.
 
 use quorate_api::{AuditAnswer, AuditView};
+use quorate_machine::query::{AuditFound, AuditQuery};
 use quorate_store::keyspace::audit::AuditEffect;
-use quorate_store::state::{AuditFound, AuditQuery};
 use utoipa_axum::routes;
 
-use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::Common;
@@ -19,9 +18,9 @@ use crate::gateway::scan::scan;
 use crate::input::cursor::AuditCursor;
 use crate::input::extract::Query;
 use crate::input::key;
-use crate::limits;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
+use crate::{command, limits};
 
 /// The route of audit trails.
 pub fn routes() -> Routes {

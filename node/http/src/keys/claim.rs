@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::Common;
 use crate::gateway::admission::request_class::RequestClass;
+use crate::gateway::auth::requirement;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan;
@@ -61,8 +62,9 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     let op = checked(request)?;
     context.costs_a_find()?;
     context.check_values()?;
-    let _place = scan::place_in_log(&context).await?;
-    let reply = decide(&context, Action::Claim(op), dry_run).await?;
+    let action = Action::Claim(op);
+    let _place = scan::place_in_log(&context, &requirement::on_action(&action)).await?;
+    let reply = decide(&context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

@@ -8,16 +8,15 @@ use quorate_api::{
     Applied, Cas, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState,
     IndexView, Problem,
 };
+use quorate_machine::query::ReadPosition;
 use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
-use quorate_store::state::ReadPosition;
 use quorate_store::types::{
     Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange,
     RulesOp,
 };
 use utoipa_axum::routes;
 
-use crate::command;
 use crate::context::Context;
 use crate::described::{Common, NamePath};
 use crate::gateway::admission::request_class::RequestClass;
@@ -30,9 +29,9 @@ use crate::gateway::{propose, text};
 use crate::input::conditions::Precondition;
 use crate::input::criteria;
 use crate::input::extract::{Faults, Query};
-use crate::limits;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
+use crate::{command, limits};
 
 /// The routes of collections.
 pub fn routes() -> Routes {

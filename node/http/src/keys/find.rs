@@ -3,9 +3,9 @@
 //! Owns the way from a checked query to its answer. How a body is read is in `find_body`.
 
 use quorate_api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
+use quorate_machine::query::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
 use quorate_store::document::path::Path;
 use quorate_store::rules::field_text;
-use quorate_store::state::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
@@ -184,7 +184,7 @@ fn render_entries(out: &mut Vec<u8>, page: &FindPage) {
 
 #[cfg(test)]
 mod tests {
-    use quorate_store::state::{FindPin, Found};
+    use quorate_machine::query::{FindPin, Found};
     use quorate_store::types::{ContentKind, Entry, EntryMeta, Key, Value};
 
     use super::*;

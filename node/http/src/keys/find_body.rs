@@ -4,10 +4,10 @@
 //! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
 
 use quorate_api::{CountRequest, FindRequest, Name, ReadConsistency};
+use quorate_machine::query::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
 use quorate_store::codec;
 use quorate_store::document::path::{Field, MetaField, Path};
 use quorate_store::document::{Order, OrderField, Projection};
-use quorate_store::state::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
 use quorate_store::types::Revision;
 use xxhash_rust::xxh3::xxh3_64;
 

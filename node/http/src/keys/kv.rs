@@ -202,7 +202,7 @@ async fn submit(
         true => context.only_looks(),
         false => {
             let shows = return_previous || matches!(preferred, Some(Preferred::Representation(_)));
-            context.take_values_room(usize::from(shows)).await?;
+            context.take_values_room(usize::from(shows), &|visit| op.requirements(visit)).await?;
         }
     }
     let done = write::perform(&context.caller(), &key, op, manner, &context.request_id(), context.deadline).await;

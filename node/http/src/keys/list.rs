@@ -4,7 +4,8 @@
 
 use hyper::body::Bytes;
 use quorate_api::{ListAnswer, Problem};
-use quorate_store::state::{ListPage, ListQuery, ListRead, ReadPosition, after_prefix};
+use quorate_machine::query::{ListPage, ListQuery, ListRead, ReadPosition};
+use quorate_store::state::after_prefix;
 use quorate_store::types::{Key, Revision};
 use utoipa_axum::routes;
 

@@ -17,6 +17,7 @@ use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::Common;
 use crate::gateway::admission::request_class::RequestClass;
+use crate::gateway::auth::requirement;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
@@ -88,8 +89,9 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
     let dry_run = request.dry_run;
     let (op, hash) = checked(request, kind)?;
     context.costs_a_find()?;
-    let _place = scan::place_in_log(context).await?;
-    let reply = decide(context, Action::Where(op), dry_run).await?;
+    let action = Action::Where(op);
+    let _place = scan::place_in_log(context, &requirement::on_action(&action)).await?;
+    let reply = decide(context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),
         Decided::Rejected(why) => Err(Failure::from_rejection("", &reply, why)),

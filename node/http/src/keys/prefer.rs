@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use quorate_store::state::{PastRead, ReadPosition};
+use quorate_machine::query::{PastRead, ReadPosition};
 use quorate_store::types::{Entry, Key};
 
 use crate::app::Consistency;

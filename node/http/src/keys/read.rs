@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use quorate_store::state::{KeyRead, PastRead};
+use quorate_machine::query::{KeyRead, PastRead};
 use quorate_store::types::{ContentKind, Entry, Key, Revision};
 
 use crate::app::Consistency;

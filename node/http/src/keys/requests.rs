@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use quorate_api::{Applied, Cas, ErrorCode, Problem, RequestAnswer, RequestState};
+use quorate_machine::query::ReadPosition;
 use quorate_store::keyspace::request::KeptReply;
-use quorate_store::state::ReadPosition;
 use quorate_store::types::{Outcome as Decided, Reply, RequestId};
 use utoipa_axum::routes;
 
@@ -14,11 +14,9 @@ use crate::described::Common;
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::Requirement;
 use crate::gateway::caller::Caller;
-use crate::gateway::entry_lock;
 use crate::gateway::failure::Failure;
-use crate::gateway::queue;
 use crate::gateway::rejection::rejection_code;
-use crate::gateway::text;
+use crate::gateway::{entry_lock, queue, text};
 use crate::input::extract::Query;
 use crate::input::headers;
 use crate::output::response::{Outcome, ok_json};

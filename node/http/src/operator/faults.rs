@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{FaultedCommand, FaultsAnswer, FaultsReply, FaultsRequest, FaultsVerb, ParkedWork, Problem};
+use quorate_machine::query::{FaultsRead, KeptFault, Parked};
 use quorate_store::background;
 use quorate_store::document::time;
 use quorate_store::keyspace::family;
-use quorate_store::state::{FaultsRead, KeptFault, Parked};
 use quorate_store::types::{Action, FaultsOp, Outcome as Decided, Reply};
 use utoipa_axum::routes;
 

@@ -6,8 +6,8 @@
 use quorate_api::{
     InvitationCreated, InvitationList, InvitationRequest, InvitationRevoked, InvitationView, Problem, Secret,
 };
+use quorate_machine::query::Observed;
 use quorate_store::limits::INVITATION_MS_MAX;
-use quorate_store::state::Observed;
 use quorate_store::types::{
     Action, ClusterMillis, InvitationRow, MembersOp, MembersReply, NewInvitation, NoTokenId, Outcome as Decided, Reply,
     TokenId,
@@ -19,10 +19,9 @@ use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::Common;
 use crate::gateway::auth::guard::Guard;
-use crate::gateway::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
-use crate::gateway::{freshness, propose, text};
+use crate::gateway::{decide, freshness, propose, text};
 use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, created};

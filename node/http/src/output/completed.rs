@@ -3,7 +3,7 @@
 //! Owns what both have to say of it. Never decides anything.
 
 use http::{StatusCode, header};
-use quorate_store::state::ReadPosition;
+use quorate_machine::query::ReadPosition;
 use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Key, Reply, Revision, Written};
 
 use crate::gateway::text;

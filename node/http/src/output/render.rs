@@ -6,7 +6,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::Failed;
-use quorate_store::state::ReadPosition;
+use quorate_machine::query::ReadPosition;
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Reply, Shown, Written};
 
 use crate::gateway::entry_view;

@@ -5,7 +5,7 @@
 use quorate_api::{
     Applied, ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState,
 };
-use quorate_store::state::{Observed, Page, QuotaRead, QuotaUse};
+use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse};
 use quorate_store::types::{
     Action, Outcome as Decided, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject, Reply,
 };

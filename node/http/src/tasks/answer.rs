@@ -5,9 +5,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::{JsonText, QueueStats, TaskBackoff, TaskState as ShownState, TaskView};
+use quorate_machine::query::QueueView;
 use quorate_store::document::time as rfc3339;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
-use quorate_store::state::QueueView;
 use quorate_store::types::{
     ClusterMillis, ContentKind, Recurrence, RetryPlan, TaskHead, TaskId, TaskState, Value, WallMillis,
 };

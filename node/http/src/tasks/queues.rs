@@ -7,32 +7,30 @@ use quorate_api::{
     Applied, ErrorCode, Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete,
     TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
+use quorate_machine::query::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::background;
-use quorate_store::state::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_store::types::{
     Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskId, TaskOp, TaskReply, TaskState,
     TaskSummary, TaskVerb,
 };
 use utoipa_axum::routes;
 
-use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::described::{Common, Page, QueuePath};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::{evaluate, scan};
 use crate::gateway::text::quoted;
-use crate::gateway::{propose, text};
+use crate::gateway::{decide, propose, text};
 use crate::input::cursor::TaskCursor;
 use crate::input::extract::Query;
 use crate::input::json_body::{Json, JsonBytes};
 use crate::input::{json, json_body};
-use crate::limits;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 use crate::tasks::{answer, body};
+use crate::{command, limits};
 
 /// What stands between the queue and the task in a path.
 const TASK_MARK: &str = "/task/";

@@ -4,8 +4,8 @@
 //! tests parse it into them and write it back.
 
 use quorate_api::{DeleteCause, WatchEnd, WatchEndCode, WatchProgress};
+use quorate_machine::query::FeedPosition;
 use quorate_store::keyspace::changes::{Cause, ValueChange};
-use quorate_store::state::FeedPosition;
 use quorate_store::types::{ClusterMillis, Entry, Key, Revision};
 
 use crate::output::render;

@@ -3,7 +3,7 @@
 //! Owns how a watch begins: where it goes on from, and that this can be.
 
 use quorate_api::{ErrorCode, Problem, WatchEvent};
-use quorate_store::state::{FeedPosition, ReadPosition, WatchRange};
+use quorate_machine::query::{FeedPosition, ReadPosition, WatchRange};
 use utoipa_axum::routes;
 
 use crate::backend::Node;

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use http::request::Parts;
+use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_store::document::{Criteria, Json, Steps, Subject, TooDear};
 use quorate_store::rules::Rules;
-use quorate_store::state::{FORMS, FeedPosition, WatchRange};
+use quorate_store::state::FORMS;
 use quorate_store::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
 
 use crate::app::Consistency;
@@ -236,7 +237,7 @@ fn events(query: &mut Query<'_>) -> (bool, bool) {
 }
 
 /// A revision that a watch cannot go on from, since it does not exist yet.
-pub fn future(revision: Revision, pointer: &'static str, at: quorate_store::state::ReadPosition) -> Failure {
+pub fn future(revision: Revision, pointer: &'static str, at: quorate_machine::query::ReadPosition) -> Failure {
     let detail = format!("revision {revision} does not exist yet; the current one is {}", at.revision);
     Failure::invalid(pointer, detail).evaluated_at(at.revision, at.index)
 }

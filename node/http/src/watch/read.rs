@@ -8,12 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_machine::query::{
+    ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, WatchRange,
+};
 use quorate_store::document::{Steps, TooDear};
 use quorate_store::limits::COMMAND_STEPS_MAX;
-use quorate_store::state::{
-    ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, Watch,
-    WatchRange,
-};
+use quorate_store::state::Watch;
 use quorate_store::types::{Key, Revision, WallMillis};
 
 use crate::gateway::admission::answer_memory::Share;

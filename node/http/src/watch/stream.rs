@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_api::WatchEndCode;
+use quorate_machine::query::{ReadPosition, StateFault};
 use quorate_store::background;
 use quorate_store::document::{Steps, TooDear};
 use quorate_store::limits::COMMAND_STEPS_MAX;
-use quorate_store::state::{Pulled, ReadPosition, RecentChange, StateFault, Watch};
+use quorate_store::state::{Pulled, RecentChange, Watch};
 use quorate_store::types::{Entry, Revision};
 
 use crate::gateway::admission::answer_memory::Share;

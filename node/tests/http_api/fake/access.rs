@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use quorate_node::backend::{Access, Quotas, Seen};
+use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse, StateFault};
+use quorate_node::backend::Seen;
 use quorate_store::access::Rights;
-use quorate_store::state::{Observed, Page, QuotaRead, QuotaUse, StateFault};
 use quorate_store::types::{
     InvitationRow, PrincipalUse, QuotaBounds, QuotaSubject, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName,
     UserRow,
@@ -35,17 +35,23 @@ impl Fake {
         self.changed.notify_waiters();
     }
 
+    /// Lets it be behind by this change, until it asks how far it is.
+    #[allow(dead_code, reason = "for one of the programs that this is part of")]
+    pub fn hear_of(&self, news: impl FnOnce(&mut Admitted) + Send + 'static) {
+        self.with(|state| state.news = Some(Box::new(news)));
+    }
+
     fn admitted<T>(&self, read: impl FnOnce(&Admitted) -> T) -> Seen<T> {
         Ok(self.with(|state| Observed { at: state.at(), wall: WALL, found: read(&state.admitted) }))
     }
 }
 
-impl Access for Fake {
-    fn access_revision(&self) -> Revision {
+impl Fake {
+    pub fn access_revision(&self) -> Revision {
         self.with(|state| state.admitted.revision)
     }
 
-    fn rights_of(&self, user: &UserName) -> Result<Option<Rights>, StateFault> {
+    pub fn rights_of(&self, user: &UserName) -> Result<Option<Rights>, StateFault> {
         Ok(self.with(|state| {
             let Admitted { users, roles, .. } = &state.admitted;
             let row = users.get(user)?;
@@ -53,31 +59,31 @@ impl Access for Fake {
         }))
     }
 
-    fn user(&self, name: &UserName) -> Seen<Option<UserRow>> {
+    pub fn user(&self, name: &UserName) -> Seen<Option<UserRow>> {
         self.admitted(|told| told.users.get(name).cloned())
     }
 
-    fn role(&self, name: &RoleName) -> Seen<Option<RoleRow>> {
+    pub fn role(&self, name: &RoleName) -> Seen<Option<RoleRow>> {
         self.admitted(|told| told.roles.get(name).cloned())
     }
 
-    fn token(&self, id: TokenId) -> Seen<Option<TokenRow>> {
+    pub fn token(&self, id: TokenId) -> Seen<Option<TokenRow>> {
         self.admitted(|told| told.tokens.get(&id).cloned())
     }
 
-    fn users(&self, after: Option<&UserName>, limit: usize) -> Seen<Page<(UserName, UserRow)>> {
+    pub fn users(&self, after: Option<&UserName>, limit: usize) -> Seen<Page<(UserName, UserRow)>> {
         self.admitted(|told| page(&told.users, after, limit))
     }
 
-    fn roles(&self, after: Option<&RoleName>, limit: usize) -> Seen<Page<(RoleName, RoleRow)>> {
+    pub fn roles(&self, after: Option<&RoleName>, limit: usize) -> Seen<Page<(RoleName, RoleRow)>> {
         self.admitted(|told| page(&told.roles, after, limit))
     }
 
-    fn tokens(&self, after: Option<TokenId>, limit: usize) -> Seen<Page<(TokenId, TokenRow)>> {
+    pub fn tokens(&self, after: Option<TokenId>, limit: usize) -> Seen<Page<(TokenId, TokenRow)>> {
         self.admitted(|told| page(&told.tokens, after.as_ref(), limit))
     }
 
-    fn invitations(&self) -> Seen<Vec<(TokenId, InvitationRow)>> {
+    pub fn invitations(&self) -> Seen<Vec<(TokenId, InvitationRow)>> {
         self.admitted(|told| told.invitations.clone().into_iter().collect())
     }
 }
@@ -91,8 +97,8 @@ fn page<N: Ord + Clone, R: Clone>(rows: &BTreeMap<N, R>, after: Option<&N>, limi
 }
 
 /// Nobody has a quota of their own, and nothing is used.
-impl Quotas for Fake {
-    fn quota(&self, subject: &QuotaSubject) -> Seen<Option<QuotaRead>> {
+impl Fake {
+    pub fn quota(&self, subject: &QuotaSubject) -> Seen<Option<QuotaRead>> {
         let told = self.with(|state| state.admitted.quotas.get(subject).cloned());
         let usual = || {
             let used = QuotaUse::Principal(PrincipalUse::default());
@@ -105,7 +111,7 @@ impl Quotas for Fake {
         self.admitted(|_| found)
     }
 
-    fn principal_quotas(&self, after: Option<&str>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
+    pub fn principal_quotas(&self, after: Option<&str>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
         let after = QuotaSubject::Principal(after.unwrap_or_default().to_owned());
         let is_one = |subject: &QuotaSubject| matches!(subject, QuotaSubject::Principal(_)) && *subject > after;
         let page =
@@ -113,7 +119,7 @@ impl Quotas for Fake {
         self.admitted(|_| page)
     }
 
-    fn prefix_quotas(&self, after: Option<&[u8]>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
+    pub fn prefix_quotas(&self, after: Option<&[u8]>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
         let after = QuotaSubject::Prefix(after.unwrap_or_default().to_vec());
         let is_one = |subject: &QuotaSubject| matches!(subject, QuotaSubject::Prefix(_)) && *subject > after;
         let page =

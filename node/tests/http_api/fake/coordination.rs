@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use quorate_machine::query::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
 use quorate_node::app::renewals::{Renewed, Renewer};
 use quorate_node::app::{AppError, Consistency, LockPlace};
 use quorate_node::backend::{Backend, Coordination, IsDone, Seen};
 use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_store::keyspace::session::SessionRow;
-use quorate_store::state::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
 use quorate_store::types::{
     Action, Command, Key, LatchRow, LockName, LockSpace, Name, Outcome, Revision, SessionId, SessionOp, SessionReply,
 };
@@ -67,8 +67,95 @@ impl LockPlace for FakePlace {
     }
 }
 
+/// Queries.
+impl Fake {
+    pub fn session_owners(&self, ids: &[SessionId]) -> Seen<Vec<Option<String>>> {
+        let owner = |told: &Coordinated, id: &SessionId| {
+            told.sessions.iter().find(|(known, _)| known == id).map(|(_, held)| held.row.principal.clone())
+        };
+        self.seen(|told| ids.iter().map(|id| owner(told, id)).collect())
+    }
+
+    pub fn session(&self, id: SessionId, _: usize) -> Seen<Option<SessionHeld>> {
+        self.seen(|told| told.sessions.iter().find(|(known, _)| *known == id).map(|(_, held)| held.clone()))
+    }
+
+    pub fn sessions(&self, after: Option<SessionId>, limit: usize) -> Seen<Page<(SessionId, SessionRow)>> {
+        self.seen(|told| {
+            let behind = told.sessions.iter().filter(|(id, _)| after.is_none_or(|after| *id > after));
+            let mut items: Vec<_> = behind.map(|(id, held)| (*id, held.row.clone())).collect();
+            let more = items.len() > limit;
+            items.truncate(limit);
+            Page { items, more }
+        })
+    }
+
+    pub fn party(&self, lock: &LockName, session: SessionId) -> Seen<Party> {
+        self.seen(|told| {
+            let known = told.parties.iter().find(|(known, id, _)| known == lock && *id == session);
+            known.map_or(Party::Nothing, |(.., party)| party.clone())
+        })
+    }
+
+    pub fn places_before(&self, _: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
+        Ok(self.with(|state| {
+            let waits = |party: &Party| matches!(party, Party::Waiting { place: other, .. } if *other < place);
+            state.coordinated.parties.iter().filter(|(.., party)| waits(party)).count().min(max)
+        }))
+    }
+
+    pub fn lock(&self, lock: &LockName, _: usize) -> Seen<LockRead> {
+        self.seen(|told| {
+            let known = told.locks.iter().find(|(known, _)| known == lock);
+            let none = LockRead { head: None, holders: Vec::new(), waiters: Vec::new() };
+            known.map_or(none, |(_, read)| read.clone())
+        })
+    }
+
+    pub fn locks(&self, space: LockSpace, after: Option<&Name>, limit: usize) -> Seen<Page<(Name, LockHead)>> {
+        self.seen(|told| {
+            let of_space = told.locks.iter().filter(|(lock, _)| lock.space == space);
+            let behind = of_space.filter(|(lock, _)| after.is_none_or(|after| lock.name > *after));
+            let mut items: Vec<_> =
+                behind.filter_map(|(lock, read)| Some((lock.name.clone(), read.head.clone()?))).collect();
+            let more = items.len() > limit;
+            items.truncate(limit);
+            Page { items, more }
+        })
+    }
+
+    pub fn holder(&self, lock: &LockName, token: Revision) -> Seen<Option<HolderRow>> {
+        self.seen(|told| {
+            let (_, read) = told.locks.iter().find(|(known, _)| known == lock)?;
+            read.holders.iter().find(|holder| holder.number == token).map(|holder| holder.row.clone())
+        })
+    }
+
+    pub fn elected(&self, _: &Name) -> Seen<Option<LeaderChange>> {
+        self.seen(|told| told.elected.last().cloned())
+    }
+
+    pub fn elected_after(&self, _: &Name, after: Revision, limit: usize) -> Seen<Page<LeaderChange>> {
+        self.seen(|told| {
+            let mut items: Vec<_> = told.elected.iter().filter(|(revision, _)| *revision > after).cloned().collect();
+            let more = items.len() > limit;
+            items.truncate(limit);
+            Page { items, more }
+        })
+    }
+
+    pub fn barrier(&self, _: &Name, _: Option<SessionId>) -> Seen<BarrierRead> {
+        let nobody = BarrierRead { row: None, is_in: false, lives: true };
+        self.seen(|told| told.barrier.clone().unwrap_or(nobody))
+    }
+
+    pub fn latch(&self, _: &Name) -> Seen<Option<LatchRow>> {
+        self.seen(|told| told.latch)
+    }
+}
+
 impl Coordination for Fake {
-    fn session_owners<'a>(
+    fn owners_of<'a>(
         &'a self,
         sessions: &'a [SessionId],
         deadline: Instant,
@@ -136,82 +223,5 @@ impl Coordination for Fake {
 
     fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
         Box::new(FakePlace { fake: self.clone(), key })
-    }
-
-    fn session(&self, id: SessionId, _: usize) -> Seen<Option<SessionHeld>> {
-        self.seen(|told| told.sessions.iter().find(|(known, _)| *known == id).map(|(_, held)| held.clone()))
-    }
-
-    fn sessions(&self, after: Option<SessionId>, limit: usize) -> Seen<Page<(SessionId, SessionRow)>> {
-        self.seen(|told| {
-            let behind = told.sessions.iter().filter(|(id, _)| after.is_none_or(|after| *id > after));
-            let mut items: Vec<_> = behind.map(|(id, held)| (*id, held.row.clone())).collect();
-            let more = items.len() > limit;
-            items.truncate(limit);
-            Page { items, more }
-        })
-    }
-
-    fn party(&self, lock: &LockName, session: SessionId) -> Seen<Party> {
-        self.seen(|told| {
-            let known = told.parties.iter().find(|(known, id, _)| known == lock && *id == session);
-            known.map_or(Party::Nothing, |(.., party)| party.clone())
-        })
-    }
-
-    fn places_before(&self, _: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
-        Ok(self.with(|state| {
-            let waits = |party: &Party| matches!(party, Party::Waiting { place: other, .. } if *other < place);
-            state.coordinated.parties.iter().filter(|(.., party)| waits(party)).count().min(max)
-        }))
-    }
-
-    fn lock(&self, lock: &LockName, _: usize) -> Seen<LockRead> {
-        self.seen(|told| {
-            let known = told.locks.iter().find(|(known, _)| known == lock);
-            let none = LockRead { head: None, holders: Vec::new(), waiters: Vec::new() };
-            known.map_or(none, |(_, read)| read.clone())
-        })
-    }
-
-    fn locks(&self, space: LockSpace, after: Option<&Name>, limit: usize) -> Seen<Page<(Name, LockHead)>> {
-        self.seen(|told| {
-            let of_space = told.locks.iter().filter(|(lock, _)| lock.space == space);
-            let behind = of_space.filter(|(lock, _)| after.is_none_or(|after| lock.name > *after));
-            let mut items: Vec<_> =
-                behind.filter_map(|(lock, read)| Some((lock.name.clone(), read.head.clone()?))).collect();
-            let more = items.len() > limit;
-            items.truncate(limit);
-            Page { items, more }
-        })
-    }
-
-    fn holder(&self, lock: &LockName, token: Revision) -> Seen<Option<HolderRow>> {
-        self.seen(|told| {
-            let (_, read) = told.locks.iter().find(|(known, _)| known == lock)?;
-            read.holders.iter().find(|holder| holder.number == token).map(|holder| holder.row.clone())
-        })
-    }
-
-    fn elected(&self, _: &Name) -> Seen<Option<LeaderChange>> {
-        self.seen(|told| told.elected.last().cloned())
-    }
-
-    fn elected_after(&self, _: &Name, after: Revision, limit: usize) -> Seen<Page<LeaderChange>> {
-        self.seen(|told| {
-            let mut items: Vec<_> = told.elected.iter().filter(|(revision, _)| *revision > after).cloned().collect();
-            let more = items.len() > limit;
-            items.truncate(limit);
-            Page { items, more }
-        })
-    }
-
-    fn barrier(&self, _: &Name, _: Option<SessionId>) -> Seen<BarrierRead> {
-        let nobody = BarrierRead { row: None, is_in: false, lives: true };
-        self.seen(|told| told.barrier.clone().unwrap_or(nobody))
-    }
-
-    fn latch(&self, _: &Name) -> Seen<Option<LatchRow>> {
-        self.seen(|told| told.latch)
     }
 }

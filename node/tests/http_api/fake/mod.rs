@@ -3,17 +3,19 @@
 mod access;
 mod coordination;
 
-pub use coordination::Coordinated;
-
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
+use quorate_machine::query::{
+    AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
+    FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
+    PastRead, Queries, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
+};
 use quorate_node::app::integrity::Repaired;
 use quorate_node::app::{AppError, Consistency, LeaderHint};
 use quorate_node::backend::{Backend, DigestAt};
@@ -27,17 +29,14 @@ use quorate_store::keyspace::entry::EntryRow;
 use quorate_store::keyspace::request::KeptReply;
 use quorate_store::keyspace::task::{QueueRow, TaskRow};
 use quorate_store::rules::{CollectionName, SequenceName};
-use quorate_store::state::{
-    AuditFound, AuditPage, AuditQuery, ChangeSet, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
-    Feed, FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery,
-    ListRead, PastRead, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
-};
-use quorate_store::types::CollectionRow;
+use quorate_store::state::{ChangeSet, Feed};
 use quorate_store::types::{
-    Action, BulkItem, Change, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome, QueueName,
-    Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,
+    Action, BulkItem, Change, CollectionRow, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome,
+    QueueName, Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,
 };
 use tokio::sync::Notify;
+
+pub use coordination::Coordinated;
 
 /// The wall clock of every position.
 pub const WALL: u64 = 1_700_000_000_000;
@@ -97,6 +96,8 @@ struct State {
     contained: FaultsRead,
     /// Whether nobody can say how far this node is behind.
     lacks_leader: bool,
+    /// The change of users and roles that it hears of once it asks how far it is behind.
+    news: Option<Box<dyn FnOnce(&mut access::Admitted) + Send>>,
     /// Commands of which nobody said what comes of them are refused.
     refuses_unscripted: bool,
 }
@@ -325,7 +326,7 @@ impl Fake {
     }
 
     /// Locks an entry that is there, with this token.
-    pub fn lock(&self, key: &str, cas: u64) {
+    pub fn lock_entry(&self, key: &str, cas: u64) {
         self.with(|state| {
             let versions = state.versions.get_mut(key.as_bytes()).expect("the entry");
             let (_, entry) = versions.last_mut().expect("a version");
@@ -490,101 +491,16 @@ impl State {
     }
 }
 
-impl Backend for Fake {
-    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
-        Box::pin(async move {
-            self.with(|state| {
-                state.commands.push(command.clone());
-                state.deadlines.push(deadline);
-            });
-            self.pass(&command).await;
-            let reply = self.with(|state| {
-                if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
-                    return Err(error);
-                }
-                if let Some(rejection) = state.rejection.clone() {
-                    return Ok(state.reply(Outcome::Rejected(rejection)));
-                }
-                let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
-                if let Some(kept) = state.replies.get(&id) {
-                    return Ok(Reply { replayed: true, ..kept.clone() });
-                }
-                if command.access_revision.is_some_and(|stamp| stamp != state.admitted.revision) {
-                    return Ok(state.reply(Outcome::Rejected(Rejection::AccessChanged)));
-                }
-                let reply = state.execute(&command.action);
-                let is_kept = match &reply.outcome {
-                    Outcome::Task(done) => !matches!(&**done, TaskReply::Claimed(claimed) if claimed.tasks.is_empty()),
-                    _ => true,
-                };
-                if is_kept {
-                    state.replies.insert(id, reply.clone());
-                }
-                Ok(reply)
-            });
-            self.tell();
-            reply
-        })
-    }
-
-    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
-        Box::pin(async move {
-            if self.with(|state| state.lacks_leader) {
-                tokio::time::sleep_until(deadline.into()).await;
-                return Err(AppError::TimeoutNotProposed);
-            }
-            self.with(|state| {
-                state.barriers.push(consistency);
-                state.read_error.clone().map_or(Ok(()), Err)
-            })
-        })
-    }
-
-    fn hand_over(&self, to: Option<u64>, _: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
-        Box::pin(async move { Ok(to.unwrap_or(2)) })
-    }
-
-    fn members_seen(&self, _: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
-        Box::pin(async move {
-            let member = |id| MemberSeen {
-                id,
-                peer_addr: format!("127.0.0.1:720{id}"),
-                client_addr: format!("127.0.0.1:710{id}"),
-                votes: id != 4,
-                is_heard: id != 3,
-                lag: if id == 3 { u64::MAX } else { 0 },
-                last_contact_ms: (id != 3).then_some(5),
-            };
-            let members = (1..=4).map(member).collect();
-            Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
-        })
-    }
-
-    fn change_members(&self, ask: MemberRequest, _: Instant) -> BoxFuture<'_, Result<MemberReply, AppError>> {
-        Box::pin(async move {
-            let explanation = vec![format!("{:?}", ask.change)];
-            match ask.change {
-                MemberChange::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
-                _ => Ok(MemberReply { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
-            }
-        })
-    }
-
-    fn wait_key_change<'a>(&'a self, _: &'a Key, _: u64, wait: Duration) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            // Looks again now and then, for the change between the read and the wait; tests do not mind.
-            let _either = tokio::time::timeout(wait.min(Duration::from_millis(20)), self.changed.notified()).await;
-        })
-    }
-
-    fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+/// Queries.
+impl Fake {
+    pub fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
         Ok(self.with(|state| {
             state.readers.push(thread::current().id());
             KeyRead { at: state.at(), entry: state.entry_at(key.as_bytes(), u64::MAX) }
         }))
     }
 
-    fn get_at(&self, key: &Key, revision: u64) -> Result<PastRead, StateFault> {
+    pub fn get_at(&self, key: &Key, revision: u64) -> Result<PastRead, StateFault> {
         Ok(self.with(|state| {
             state.readers.push(thread::current().id());
             match state.at() {
@@ -595,7 +511,7 @@ impl Backend for Fake {
         }))
     }
 
-    fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
+    pub fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
         self.with(|state| {
             state.scans += 1;
             state.readers.push(thread::current().id());
@@ -629,14 +545,14 @@ impl Backend for Fake {
         })
     }
 
-    fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+    pub fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
         match self.list(&ListQuery { limit: usize::MAX, ..query.clone() })? {
             ListRead::Page(page) => Ok((page.at, page.entries.len() as u64)),
             other => panic!("count is asked only within what can be read: {other:?}"),
         }
     }
 
-    fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
+    pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
         self.with(|state| {
             let at = state.at();
             let now = FindPin { revision: at.revision, clock: at.clock, wall: WALL };
@@ -682,11 +598,7 @@ impl Backend for Fake {
         })
     }
 
-    fn feed(&self) -> &Arc<Feed> {
-        &self.feed
-    }
-
-    fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+    pub fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
         self.read_page();
         self.with(|state| {
             let at = state.at();
@@ -722,7 +634,7 @@ impl Backend for Fake {
         })
     }
 
-    fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
+    pub fn version(&self, key: &Key, revision: u64) -> Result<Option<Entry>, StateFault> {
         Ok(self.with(|state| {
             let entry = state.entry_at(key.as_bytes(), revision)?;
             let is_kept = state
@@ -732,21 +644,21 @@ impl Backend for Fake {
         }))
     }
 
-    fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+    pub fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
         Ok(self.with(|state| {
             let over = |name: &CollectionName| prefix.starts_with(format!("{}/", name.as_str()).as_bytes());
             state.collections.iter().find(|(name, _)| over(name)).map(|(_, row)| row.clone())
         }))
     }
 
-    fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+    pub fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
         Ok(self.with(|state| {
             let found = state.collections.iter().find(|(known, _)| known == name);
             (state.at(), found.map(|(_, row)| row.clone()))
         }))
     }
 
-    fn collections(
+    pub fn collections(
         &self,
         after: Option<&CollectionName>,
         limit: usize,
@@ -761,20 +673,16 @@ impl Backend for Fake {
         }))
     }
 
-    fn faults(&self) -> Result<FaultsRead, StateFault> {
-        Ok(self.with(|state| state.contained.clone()))
-    }
-
-    fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
+    pub fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
         Ok(self.with(|state| (state.at(), 42)))
     }
 
-    fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+    pub fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
         let found = |state: &mut State| state.tasks.iter().find(|(of, (known, _))| of == queue && known == id).cloned();
         Ok(self.with(|state| (state.at(), found(state).map(|(_, (_, row))| row))))
     }
 
-    fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+    pub fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
         Ok(self.with(|state| {
             state.task_queries.push(query.clone());
             let of_queue = state.tasks.iter().filter(|(queue, _)| *queue == query.queue);
@@ -784,7 +692,7 @@ impl Backend for Fake {
         }))
     }
 
-    fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
+    pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
         let view = |state: &State| {
             let scheduled = state.tasks.iter().filter(|(queue, _)| queue == name).count() as u64;
             let row = QueueRow { scheduled, ..QueueRow::default() };
@@ -793,12 +701,162 @@ impl Backend for Fake {
         Ok(self.with(|state| (state.at(), view(state))))
     }
 
-    fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+    pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
         let names: BTreeSet<_> = self.with(|state| state.tasks.iter().map(|(queue, _)| queue.clone()).collect());
         let names: Vec<_> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
         let queues =
             names.iter().take(limit).map(|name| self.queue(name).map(|(_, view)| view)).collect::<Result<_, _>>()?;
         Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
+    }
+
+    pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
+        Ok(self.with(|state| AuditPage { at: state.at(), lines: state.audit(query), next: None }))
+    }
+
+    pub fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
+        Ok(self.with(|state| {
+            let of_id = |command: &&Command| command.request_id.as_ref() == Some(id);
+            let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
+            let principal = asked.unwrap_or_default();
+            let reply = state.replies.get(&id.0).filter(|_| *principal == *owner).cloned();
+            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply }))
+        }))
+    }
+
+    pub fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
+        let of_id = |command: &&Command| command.request_id.as_ref() == Some(id) && !command.principal.is_empty();
+        Ok(self.with(|state| {
+            state.commands.iter().filter(of_id).map(|command| command.principal.clone()).take(limit).collect()
+        }))
+    }
+
+    pub fn faults(&self) -> Result<FaultsRead, StateFault> {
+        Ok(self.with(|state| state.contained.clone()))
+    }
+}
+
+macro_rules! of_fake {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
+        impl Queries for Fake {
+            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+                Self::get(self, key)
+            }
+
+            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+                Self::count(self, query)
+            }
+
+            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+                Self::version(self, key, revision)
+            }
+
+            fn access_revision(&self) -> Revision {
+                Self::access_revision(self)
+            }
+
+            $(
+                fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    Self::$name(self, $($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+quorate_machine::each_query!(of_fake);
+
+impl Backend for Fake {
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+        Box::pin(async move {
+            self.with(|state| {
+                state.commands.push(command.clone());
+                state.deadlines.push(deadline);
+            });
+            self.pass(&command).await;
+            let reply = self.with(|state| {
+                if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
+                    return Err(error);
+                }
+                if let Some(rejection) = state.rejection.clone() {
+                    return Ok(state.reply(Outcome::Rejected(rejection)));
+                }
+                let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
+                if let Some(kept) = state.replies.get(&id) {
+                    return Ok(Reply { replayed: true, ..kept.clone() });
+                }
+                if command.access_revision.is_some_and(|stamp| stamp != state.admitted.revision) {
+                    return Ok(state.reply(Outcome::Rejected(Rejection::AccessChanged)));
+                }
+                let reply = state.execute(&command.action);
+                let is_kept = match &reply.outcome {
+                    Outcome::Task(done) => !matches!(&**done, TaskReply::Claimed(claimed) if claimed.tasks.is_empty()),
+                    _ => true,
+                };
+                if is_kept {
+                    state.replies.insert(id, reply.clone());
+                }
+                Ok(reply)
+            });
+            self.tell();
+            reply
+        })
+    }
+
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+        Box::pin(async move {
+            if self.with(|state| state.lacks_leader) {
+                tokio::time::sleep_until(deadline.into()).await;
+                return Err(AppError::TimeoutNotProposed);
+            }
+            if let Some(news) = self.with(|state| state.news.take()) {
+                self.admit(news);
+            }
+            self.with(|state| {
+                state.barriers.push(consistency);
+                state.read_error.clone().map_or(Ok(()), Err)
+            })
+        })
+    }
+
+    fn hand_over(&self, to: Option<u64>, _: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+        Box::pin(async move { Ok(to.unwrap_or(2)) })
+    }
+
+    fn members_seen(&self, _: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+        Box::pin(async move {
+            let member = |id| MemberSeen {
+                id,
+                peer_addr: format!("127.0.0.1:720{id}"),
+                client_addr: format!("127.0.0.1:710{id}"),
+                votes: id != 4,
+                is_heard: id != 3,
+                lag: if id == 3 { u64::MAX } else { 0 },
+                last_contact_ms: (id != 3).then_some(5),
+            };
+            let members = (1..=4).map(member).collect();
+            Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
+        })
+    }
+
+    fn change_members(&self, ask: MemberRequest, _: Instant) -> BoxFuture<'_, Result<MemberReply, AppError>> {
+        Box::pin(async move {
+            let explanation = vec![format!("{:?}", ask.change)];
+            match ask.change {
+                MemberChange::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
+                _ => Ok(MemberReply { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
+            }
+        })
+    }
+
+    fn wait_key_change<'a>(&'a self, _: &'a Key, _: u64, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // Looks again now and then, for the change between the read and the wait; tests do not mind.
+            let _either = tokio::time::timeout(wait.min(Duration::from_millis(20)), self.changed.notified()).await;
+        })
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        &self.feed
     }
 
     fn wait_tasks<'a>(
@@ -819,27 +877,6 @@ impl Backend for Fake {
                 }
             }
         })
-    }
-
-    fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
-        Ok(self.with(|state| AuditPage { at: state.at(), lines: state.audit(query), next: None }))
-    }
-
-    fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
-        let of_id = |command: &&Command| command.request_id.as_ref() == Some(id) && !command.principal.is_empty();
-        Ok(self.with(|state| {
-            state.commands.iter().filter(of_id).map(|command| command.principal.clone()).take(limit).collect()
-        }))
-    }
-
-    fn request(&self, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), StateFault> {
-        Ok(self.with(|state| {
-            let of_id = |command: &&Command| command.request_id.as_ref() == Some(id);
-            let asked = state.commands.iter().find(of_id).map(|command| command.principal.clone());
-            let principal = asked.unwrap_or_default();
-            let reply = state.replies.get(&id.0).filter(|_| *principal == *owner).cloned();
-            (state.at(), reply.map(|reply| KeptReply { fingerprint: 0, reply }))
-        }))
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {

@@ -334,6 +334,48 @@ fn the_last_try_of_a_restore_is_remembered() {
     });
 }
 
+#[test]
+fn what_somebody_without_the_key_of_macs_noted_is_not_taken() {
+    let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
+    blocking(|handle| {
+        let place = Place::in_memory();
+        let archive = |cluster: u128, macs: MacKeys| Archive::of(place.clone(), cluster).with_macs(macs);
+        let (ours, foreign) = (archive(CLUSTER, macs("a")), archive(CLUSTER, macs("b")));
+        let (open, elsewhere) = (archive(CLUSTER, MacKeys::default()), archive(CLUSTER + 1, macs("a")));
+        let refused = |archive: &Archive| handle.block_on(archive.verified()).unwrap_err();
+        let put = |archive: &Archive, text: String| {
+            let path = archive.root.clone().join(VERIFIED);
+            handle.block_on(archive.store().put(&path, text.into_bytes().into())).unwrap();
+        };
+        // Its fault looks like the place of a MAC.
+        let verified = Verified { at: 1, index: 3, fault: Some(mac::BLANK.to_owned()), ..Verified::default() };
+        handle.block_on(ours.note_verified(&verified)).unwrap();
+        for reader in [&ours, &open] {
+            assert_eq!(handle.block_on(reader.verified()).unwrap().as_ref(), Some(&verified));
+        }
+        let written = handle.block_on(ours.small(&ours.root.clone().join(VERIFIED), VERIFIED)).unwrap();
+        let written = String::from_utf8(written.to_vec()).unwrap();
+        let changed = written.replace("\"index\": 3", "\"index\": 9");
+        assert_ne!(changed, written);
+        put(&ours, changed);
+        put(&elsewhere, written.clone());
+        for archive in [&ours, &elsewhere, &foreign] {
+            let said = refused(archive);
+            let is_forged = matches!(said, ArchiveError::Forged { .. });
+            assert!(is_forged && said.to_string().starts_with(VERIFIED), "{said}");
+        }
+        put(&ours, written);
+        assert!(matches!(refused(&foreign), ArchiveError::Forged { .. }), "by another key");
+        handle.block_on(open.note_verified(&verified)).unwrap();
+        let said = refused(&ours);
+        assert!(matches!(said, ArchiveError::Locked { .. }) && said.is_of_an_object(), "{said}");
+        assert!(said.to_string().starts_with("verified.json has no MAC"), "{said}");
+        // The next try notes it anew.
+        handle.block_on(ours.note_verified(&verified)).unwrap();
+        assert_eq!(handle.block_on(ours.verified()).unwrap(), Some(verified));
+    });
+}
+
 /// Writes a piece for each stretch of entries; their names, with their bytes.
 fn put_pieces(handle: &Handle, archive: &Archive, stretches: &[(u64, u64)], recipients: &Recipients) -> Vec<Listed> {
     let put = |(first, last): &(u64, u64)| {

@@ -24,7 +24,10 @@ pub mod states;
 pub mod store;
 pub mod twins;
 
+use std::cell::Cell;
 use std::panic;
+use std::sync::Once;
+use std::thread;
 
 use crate::names::Texts;
 use crate::run::{Failure, Met};
@@ -81,38 +84,68 @@ impl Kind {
     }
 }
 
-/// Takes runs, one seed after the other. `goes_on` is asked before each, with what there was so far.
+/// Takes runs, one seed after the other, one on each processor at a time. `goes_on` is asked before each, with what there was before those that
+/// run at that time.
 pub fn explore(kind: Kind, seed: u64, mut goes_on: impl FnMut(u64, &Explored) -> bool) -> Explored {
     let texts = Texts::new();
     let mut explored = Explored::default();
     let mut known: Vec<Failure> = Vec::new();
+    let at_once = thread::available_parallelism().map_or(1, |threads| threads.get() as u64);
     let mut runs = 0;
-    while goes_on(runs, &explored) && known.len() < FAILURES_MAX {
-        let of_run = seed.wrapping_add(runs);
-        match quietly(|| kind.take(of_run, &kind.seeds(of_run), &texts)) {
-            Ok(met) => {
-                explored.met.commands += met.commands;
-                explored.met.groups += met.groups;
-                explored.met.reached.add(&met.reached);
-                explored.met.pairs.add(&met.pairs);
-            }
-            Err(failure) if known.iter().any(|known| known.is_like(&failure)) => {}
-            Err(failure) => {
-                let (_, words) = quietly(|| kind.told(of_run, failure.clone(), &texts));
-                explored.failures.push(format!("seed {of_run} of {kind:?} fails; in fewer steps:\n{words}"));
-                known.push(failure);
+    while known.len() < FAILURES_MAX {
+        let next = (runs..runs + at_once).take_while(|nth| goes_on(*nth, &explored));
+        let seeds: Vec<u64> = next.map(|nth| seed.wrapping_add(nth)).collect();
+        if seeds.is_empty() {
+            break;
+        }
+        runs += seeds.len() as u64;
+        for (of_run, came) in take_all(kind, &seeds) {
+            match came {
+                Ok(met) => {
+                    explored.met.commands += met.commands;
+                    explored.met.groups += met.groups;
+                    explored.met.reached.add(&met.reached);
+                    explored.met.pairs.add(&met.pairs);
+                }
+                Err(failure) if known.iter().any(|known| known.is_like(&failure)) => {}
+                Err(failure) => {
+                    let (_, words) = quietly(|| kind.told(of_run, failure.clone(), &texts));
+                    explored.failures.push(format!("seed {of_run} of {kind:?} fails; in fewer steps:\n{words}"));
+                    known.push(failure);
+                }
             }
         }
-        runs += 1;
     }
     explored
 }
 
-/// Does work whose panics are told by their caller.
+/// Takes runs of these seeds, each on a thread of its own.
+fn take_all(kind: Kind, of_runs: &[u64]) -> Vec<(u64, Result<Met, Failure>)> {
+    let take = |of_run: u64| quietly(|| kind.take(of_run, &kind.seeds(of_run), &Texts::new()));
+    thread::scope(|scope| {
+        let threads: Vec<_> = of_runs.iter().map(|of_run| (*of_run, scope.spawn(move || take(*of_run)))).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("what goes wrong in a run is told");
+        threads.into_iter().map(|(of_run, thread)| (of_run, join(thread))).collect()
+    })
+}
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work whose panics are told by their caller. The hook is that of the process, and other threads want to hear of theirs.
 fn quietly<T>(work: impl FnOnce() -> T) -> T {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !IS_QUIET.get() {
+                hook(panic);
+            }
+        }));
+    });
+    IS_QUIET.set(true);
     let done = work();
-    panic::set_hook(hook);
+    IS_QUIET.set(false);
     done
 }

@@ -5,17 +5,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use quorate_crossing::{Kind, explore};
 
-/// Runs of fixed seeds, the first of which is 1: each pair that can occur does in them.
-const FIXED: u64 = 200;
+/// Runs of fixed seeds, the first of which is 1, in any case.
+const FIXED: u64 = 100;
 
-/// So many more follow at most while a pair was not met, since any change of the machine makes other runs of the same seeds.
-const MORE: u64 = 400;
+/// So many more follow at most while a pair was not met: each that can occur has to. Any change of the machine makes other runs of the same seeds.
+const MORE: u64 = 500;
 
 /// Runs of large states, of the same seeds.
 const GROUPED: u64 = 60;
 
 /// Runs of seeds that are others each time.
-const OTHERS: u64 = 60;
+const OTHERS: u64 = 20;
 
 #[test]
 fn every_command_meets_every_state_of_its_target() {
@@ -40,7 +40,7 @@ fn every_command_meets_every_state_of_its_target() {
 fn what_an_entry_comes_to_does_not_depend_on_its_group() {
     println!("seeds from 1 on");
     let explored = explore(Kind::Groupings, 1, |runs, so_far| {
-        let lacks = || runs < FIXED && !so_far.met.reached.missing().is_empty();
+        let lacks = || runs < 2 * FIXED && !so_far.met.reached.missing().is_empty();
         so_far.failures.is_empty() && (runs < GROUPED || lacks())
     });
     assert!(explored.failures.is_empty(), "{}", explored.failures.join("\n\n"));

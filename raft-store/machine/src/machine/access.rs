@@ -4,6 +4,7 @@
 //! were authorised by rules of before. Never asks what somebody may do: that is decided before a command is in the log, but for what
 //! only the state knows, whose a token is.
 
+use super::stop::{Stop, Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::access::{Grant, Permission, RequiredPermission, Rights};
@@ -24,8 +25,6 @@ enum Step {
     /// All is as asked for already.
     Same(AccessReply),
 }
-
-type Judged = Result<Step, Rejection>;
 
 impl<V: View> Applier<'_, V> {
     /// Whether the rules by which a command was authorised still hold. What the cluster does by itself is not asked.
@@ -64,15 +63,15 @@ impl<V: View> Applier<'_, V> {
         let (audit, subject) = (audit_op(&op), op.subject());
         // The rows take the revision of the change; a refusal and what changes nothing give it back.
         let revision = self.next_revision()?;
-        let judged = match op {
-            AccessOp::SetUser { name, roles } => self.set_user(&name, roles, revision)?,
-            AccessOp::RemoveUser(name) => self.remove_user(&name)?,
-            AccessOp::SetRole { name, grants } => self.set_role(&name, grants, revision)?,
-            AccessOp::RemoveRole(name) => self.remove_role(&name)?,
-            AccessOp::AddToken(token) => self.add_token(token, revision)?,
-            AccessOp::RemoveToken(id) => self.remove_token(id)?,
+        let tried = match op {
+            AccessOp::SetUser { name, roles } => self.set_user(&name, roles, revision),
+            AccessOp::RemoveUser(name) => self.remove_user(&name),
+            AccessOp::SetRole { name, grants } => self.set_role(&name, grants, revision),
+            AccessOp::RemoveRole(name) => self.remove_role(&name),
+            AccessOp::AddToken(token) => self.add_token(token, revision),
+            AccessOp::RemoveToken(id) => self.remove_token(id),
         };
-        match judged {
+        match split(tried)? {
             Err(rejection) => Ok(self.refuse_in(audit, Some(subject), caller, rejection)),
             Ok(Step::Same(done)) => Ok(Outcome::Access(Box::new(done))),
             Ok(Step::Done(done)) => {
@@ -85,21 +84,21 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    fn set_user(&mut self, name: &UserName, mut roles: Vec<RoleName>, revision: u64) -> Result<Judged, Fault> {
+    fn set_user(&mut self, name: &UserName, mut roles: Vec<RoleName>, revision: u64) -> Tried<Step> {
         roles.sort();
         roles.dedup();
         if roles.len() > limits::USER_ROLES_MAX {
-            return Ok(Err(too_many(Bounded::UserRoles, limits::USER_ROLES_MAX)));
+            return Err(too_many(Bounded::UserRoles, limits::USER_ROLES_MAX));
         }
         for role in &roles {
             if self.overlay.peek(&access::role_key(role))?.is_none() {
-                return Ok(Err(refusal(AccessFault::NoRole(role.clone()))));
+                return Err(refusal(AccessFault::NoRole(role.clone())));
             }
         }
         let row_key = access::user_key(name);
         let before: Option<UserRow> = self.decoded(&row_key)?;
         if let Some(row) = before.as_ref().filter(|row| row.roles == roles) {
-            return Ok(Ok(Step::Same(AccessReply::User(row.clone()))));
+            return Ok(Step::Same(AccessReply::User(row.clone())));
         }
         let created = before.as_ref().map_or(self.vars.wall, |row| row.created);
         let roles_before = before.map_or(Vec::new(), |row| row.roles);
@@ -111,13 +110,13 @@ impl<V: View> Applier<'_, V> {
         }
         let row = UserRow { roles, created, revision };
         self.put_access(&row_key, codec::encode(&row))?;
-        Ok(Ok(Step::Done(AccessReply::User(row))))
+        Ok(Step::Done(AccessReply::User(row)))
     }
 
-    fn remove_user(&mut self, name: &UserName) -> Result<Judged, Fault> {
+    fn remove_user(&mut self, name: &UserName) -> Tried<Step> {
         let row_key = access::user_key(name);
         let Some(row) = self.decoded::<UserRow>(&row_key)? else {
-            return Ok(Err(refusal(AccessFault::NoUser(name.clone()))));
+            return Err(refusal(AccessFault::NoUser(name.clone())));
         };
         for role in &row.roles {
             self.overlay.take(&access::role_user_key(role, name))?;
@@ -127,56 +126,56 @@ impl<V: View> Applier<'_, V> {
             self.drop_token(*id, name)?;
         }
         self.overlay.take(&row_key)?;
-        Ok(Ok(Step::Done(AccessReply::Removed { tokens: ids.len() as u32 })))
+        Ok(Step::Done(AccessReply::Removed { tokens: ids.len() as u32 }))
     }
 
-    fn set_role(&mut self, name: &RoleName, mut grants: Vec<Grant>, revision: u64) -> Result<Judged, Fault> {
+    fn set_role(&mut self, name: &RoleName, mut grants: Vec<Grant>, revision: u64) -> Tried<Step> {
         grants.sort();
         grants.dedup();
         if grants.len() > limits::ROLE_GRANTS_MAX {
-            return Ok(Err(too_many(Bounded::RoleGrants, limits::ROLE_GRANTS_MAX)));
+            return Err(too_many(Bounded::RoleGrants, limits::ROLE_GRANTS_MAX));
         }
         if let Some(bytes) = grants.iter().map(|grant| grant.prefix.len()).max().filter(|b| *b > limits::KEY_BYTES_MAX)
         {
             let why = format!("a prefix of {bytes} bytes; at most {}", limits::KEY_BYTES_MAX);
-            return Ok(Err(Rejection::Unsupported(why)));
+            return Err(Rejection::Unsupported(why).into());
         }
         let row_key = access::role_key(name);
         let before: Option<RoleRow> = self.decoded(&row_key)?;
         if let Some(row) = before.as_ref().filter(|row| row.grants == grants) {
-            return Ok(Ok(Step::Same(AccessReply::Role(row.clone()))));
+            return Ok(Step::Same(AccessReply::Role(row.clone())));
         }
         let created = before.map_or(self.vars.wall, |row| row.created);
         let row = RoleRow { grants, created, revision };
         self.put_access(&row_key, codec::encode(&row))?;
-        Ok(Ok(Step::Done(AccessReply::Role(row))))
+        Ok(Step::Done(AccessReply::Role(row)))
     }
 
-    fn remove_role(&mut self, name: &RoleName) -> Result<Judged, Fault> {
+    fn remove_role(&mut self, name: &RoleName) -> Tried<Step> {
         let row_key = access::role_key(name);
         if self.overlay.peek(&row_key)?.is_none() {
-            return Ok(Err(refusal(AccessFault::NoRole(name.clone()))));
+            return Err(refusal(AccessFault::NoRole(name.clone())));
         }
         let (start, end) = access::users_of(name);
         if let Some((user_key, _)) = self.overlay.scan(&start, &end, 1)?.first() {
             let (_, user) = access::decode_role_user(user_key).map_err(|error| Fault::row(user_key, error))?;
-            return Ok(Err(refusal(AccessFault::RoleInUse(user))));
+            return Err(refusal(AccessFault::RoleInUse(user)));
         }
         self.overlay.take(&row_key)?;
-        Ok(Ok(Step::Done(AccessReply::Removed { tokens: 0 })))
+        Ok(Step::Done(AccessReply::Removed { tokens: 0 }))
     }
 
-    fn add_token(&mut self, token: NewToken, revision: u64) -> Result<Judged, Fault> {
+    fn add_token(&mut self, token: NewToken, revision: u64) -> Tried<Step> {
         let NewToken { id, user, hash, expires_at, note } = token;
         if note.len() > limits::TOKEN_NOTE_BYTES_MAX {
             let why = format!("a note of {} bytes; at most {}", note.len(), limits::TOKEN_NOTE_BYTES_MAX);
-            return Ok(Err(Rejection::Unsupported(why)));
+            return Err(Rejection::Unsupported(why).into());
         }
         if self.overlay.peek(&access::user_key(&user))?.is_none() {
-            return Ok(Err(refusal(AccessFault::NoUser(user))));
+            return Err(refusal(AccessFault::NoUser(user)));
         }
         if self.overlay.peek(&access::token_key(id))?.is_some() {
-            return Ok(Err(refusal(AccessFault::TokenExists)));
+            return Err(refusal(AccessFault::TokenExists));
         }
         let ids = self.tokens_of(&user)?;
         let mut over = Vec::new();
@@ -186,7 +185,7 @@ impl<V: View> Applier<'_, V> {
             }
         }
         if ids.len() - over.len() >= limits::USER_TOKENS_MAX {
-            return Ok(Err(too_many(Bounded::UserTokens, limits::USER_TOKENS_MAX)));
+            return Err(too_many(Bounded::UserTokens, limits::USER_TOKENS_MAX));
         }
         for known in over {
             self.drop_token(known, &user)?;
@@ -195,15 +194,15 @@ impl<V: View> Applier<'_, V> {
         self.overlay.insert_absent(access::user_token_key(&user, id), Vec::new())?;
         let row = TokenRow { user, hash, expires_at, note, created, revision };
         self.put_access(&access::token_key(id), codec::encode(&row))?;
-        Ok(Ok(Step::Done(AccessReply::Token(created))))
+        Ok(Step::Done(AccessReply::Token(created)))
     }
 
-    fn remove_token(&mut self, id: TokenId) -> Result<Judged, Fault> {
+    fn remove_token(&mut self, id: TokenId) -> Tried<Step> {
         let Some(row) = self.decoded::<TokenRow>(&access::token_key(id))? else {
-            return Ok(Err(refusal(AccessFault::NoToken(id))));
+            return Err(refusal(AccessFault::NoToken(id)));
         };
         self.drop_token(id, &row.user)?;
-        Ok(Ok(Step::Done(AccessReply::Removed { tokens: 1 })))
+        Ok(Step::Done(AccessReply::Removed { tokens: 1 }))
     }
 
     /// The tokens of a user: at most [`limits::USER_TOKENS_MAX`].
@@ -232,12 +231,12 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-fn refusal(fault: AccessFault) -> Rejection {
-    Rejection::Access(Box::new(fault))
+fn refusal(fault: AccessFault) -> Stop {
+    Rejection::Access(Box::new(fault)).into()
 }
 
-fn too_many(what: Bounded, limit: usize) -> Rejection {
-    Rejection::TooMany { what, limit: limit as u64 }
+fn too_many(what: Bounded, limit: usize) -> Stop {
+    Rejection::TooMany { what, limit: limit as u64 }.into()
 }
 
 /// What a line of audit calls it.

@@ -2,6 +2,7 @@
 //!
 //! Owns when a barrier opens and closes.
 
+use super::stop::{Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::codec;
@@ -14,12 +15,12 @@ use crate::types::{BarrierOp, BarrierRow, Name, Outcome, Rejection, SessionId, W
 impl<V: View> Applier<'_, V> {
     /// Enters or leaves a barrier.
     pub(super) fn barrier(&mut self, op: &BarrierOp, caller: Caller) -> Result<Outcome, Fault> {
-        let (name, done) = match op {
-            BarrierOp::Enter { name, session, parties } => (name, self.enter_barrier(name, *session, *parties)?),
-            BarrierOp::Leave { name, session } => (name, self.leave_if_in(name, *session)?),
+        let (name, tried) = match op {
+            BarrierOp::Enter { name, session, parties } => (name, self.enter_barrier(name, *session, *parties)),
+            BarrierOp::Leave { name, session } => (name, Ok(self.leave_if_in(name, *session)?)),
         };
         let key = Some(Waker::Barrier.of(name.as_str()));
-        match done {
+        match split(tried)? {
             Ok(is_changed) => {
                 if is_changed {
                     self.record(AuditOp::Barrier, key, caller, AuditEffect::Beside);
@@ -31,48 +32,41 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Enters, unless the session is in it already. Gives whether that changed anything.
-    fn enter_barrier(
-        &mut self,
-        name: &Name,
-        session: SessionId,
-        parties: u32,
-    ) -> Result<Result<bool, Rejection>, Fault> {
+    fn enter_barrier(&mut self, name: &Name, session: SessionId, parties: u32) -> Tried<bool> {
         if !(1..=limits::BARRIER_PARTIES_MAX).contains(&parties) {
             let why = format!("a barrier of {parties} parties; 1 to {} are possible", limits::BARRIER_PARTIES_MAX);
-            return Ok(Err(Rejection::Unsupported(why)));
+            return Err(Rejection::Unsupported(why).into());
         }
         if self.session_row(session)?.is_none() {
-            return Ok(Err(Rejection::SessionExpired(session)));
+            return Err(Rejection::SessionExpired(session).into());
         }
         let row = self.barrier_row(name)?;
         let mut row = row.unwrap_or(BarrierRow { parties, entered: 0, opened: None });
         if row.parties != parties {
-            return Ok(Err(Rejection::OtherNumber(row.parties.into())));
+            return Err(Rejection::OtherNumber(row.parties.into()).into());
         }
         if self.is_in(name, session)? {
-            return Ok(Ok(false));
+            return Ok(false);
         }
         if row.opened.is_some() {
-            return Ok(Err(Rejection::BarrierOpen));
+            return Err(Rejection::BarrierOpen.into());
         }
-        if let Err(rejection) = self.check_session(session)? {
-            return Ok(Err(rejection));
-        }
+        self.check_session(session)?;
         self.take_revision()?;
         self.attach(session, AttachedKind::Barrier, name.as_str().as_bytes(), Vec::new())?;
         row.entered += 1;
         row.opened = (row.entered == row.parties).then_some(self.vars.revision);
         self.put_barrier(name, Some(&row))?;
-        Ok(Ok(true))
+        Ok(true)
     }
 
-    fn leave_if_in(&mut self, name: &Name, session: SessionId) -> Result<Result<bool, Rejection>, Fault> {
+    fn leave_if_in(&mut self, name: &Name, session: SessionId) -> Result<bool, Fault> {
         let is_in = self.is_in(name, session)?;
         if is_in {
             self.take_revision()?;
             self.leave_barrier(name, session)?;
         }
-        Ok(Ok(is_in))
+        Ok(is_in)
     }
 
     /// Takes a session that is in a barrier out of it, within a revision that was taken.

@@ -2,6 +2,7 @@
 //!
 //! Owns how far a bulk goes in one batch. What each write means is `write`'s.
 
+use super::stop::split;
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::keyspace::audit::{AuditEffect, AuditOp};
@@ -27,7 +28,7 @@ impl<V: View> Applier<'_, V> {
 
     fn item(&mut self, op: WriteOp, caller: Caller) -> Result<ItemOutcome, Fault> {
         self.begin_steps();
-        let outcome = match self.write(op, caller)? {
+        let outcome = match split(self.write(op, caller))? {
             Ok(written) => ItemOutcome::Written(written),
             Err(rejection) => ItemOutcome::Rejected(rejection),
         };

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::current::decode_current;
+use super::stop::Tried;
 use super::view::{Fault, View};
 use super::{Applier, stored_key};
 use crate::document::{Criteria, Json, Steps, TooDear};
@@ -77,20 +78,20 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The sequences that a write into a collection may draw from.
-    pub(super) fn draws(&self, collection: &CollectionRow) -> Result<Result<Draws, Rejection>, Fault> {
+    pub(super) fn draws(&self, collection: &CollectionRow) -> Tried<Draws> {
         let mut draws: Vec<(SequenceName, u64, u64)> = Vec::new();
         for (_, rule) in collection.rules.fields() {
             let Some(name) = &rule.sequence else { continue };
             let last = self.last_number(name)?;
             // A field or two draw from it: so many numbers no store ever gave.
             if last > u64::MAX - 2 * crate::limits::RULE_FIELDS_MAX as u64 {
-                return Ok(Err(Rejection::UsedUp));
+                return Err(Rejection::UsedUp.into());
             }
             if !draws.iter().any(|(known, ..)| known == name) {
                 draws.push((name.clone(), last, last));
             }
         }
-        Ok(Ok(Draws(draws)))
+        Ok(Draws(draws))
     }
 
     /// The last number that a sequence gave; 0 before the first.
@@ -110,22 +111,17 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Checks that no other live entry stands under the keys of a new value in a unique index that holds it. There is a key for each index.
-    pub(super) fn check_unique(
-        &mut self,
-        collection: &CollectionRow,
-        key: &Key,
-        index_keys: &[IndexKey],
-    ) -> Result<Result<(), Rejection>, Fault> {
+    pub(super) fn check_unique(&mut self, collection: &CollectionRow, key: &Key, index_keys: &[IndexKey]) -> Tried<()> {
         for ((rule, state), of_value) in collection.rules.indexes().iter().zip(&collection.indexes).zip(index_keys) {
             if !of_value.is_bound || !state.holds(key.as_bytes()) {
                 continue;
             }
             if let Some(other) = self.other_with(state.id, rule, &of_value.bytes, key)? {
                 let fields = rule.fields().into();
-                return Ok(Err(Rejection::NotUnique { fields, key: Box::new(other) }));
+                return Err(Rejection::NotUnique { fields, key: Box::new(other) }.into());
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// A live entry beside this one that stands under these values.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::collections::{document_within, understood};
 use super::current::decode_current;
+use super::stop::{Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller, lock, stored_key};
 use crate::codec;
@@ -80,11 +81,11 @@ impl<V: View> Applier<'_, V> {
         if let Some(why) = claim_fault(op) {
             return Ok(self.refuse_claim(caller, Rejection::Unsupported(why)));
         }
-        if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
+        if let Err(rejection) = split(self.check_guard(op.guard.as_deref()))? {
             return Ok(self.refuse_claim(caller, rejection));
         }
         let mut done = ClaimReply::default();
-        match self.sharing_revision(|applier| applier.claim_rounds(op, &caller, &mut done))? {
+        match self.sharing_revision(|applier| split(applier.claim_rounds(op, &caller, &mut done)))? {
             Ok(()) => Ok(Outcome::Claimed(done)),
             Err(rejection) => Ok(self.refuse_claim(caller, rejection)),
         }
@@ -97,21 +98,16 @@ impl<V: View> Applier<'_, V> {
 
     /// Finds and claims until there are enough, or no more is found or may be taken: in one round, but for what is passed
     /// over. That an order would need too much is said as long as nothing is claimed.
-    fn claim_rounds(
-        &mut self,
-        op: &ClaimOp,
-        caller: &Caller,
-        done: &mut ClaimReply,
-    ) -> Result<Result<(), Rejection>, Fault> {
+    fn claim_rounds(&mut self, op: &ClaimOp, caller: &Caller, done: &mut ClaimReply) -> Tried<()> {
         loop {
             let limit = op.limit as usize - done.entries.len();
-            let found = match self.find(op, limit, &done.refused, caller)? {
+            let found = match split(self.find(op, limit, &done.refused, caller))? {
                 Ok(found) => found,
-                Err(rejection) if done.entries.is_empty() => return Ok(Err(rejection)),
+                Err(rejection) if done.entries.is_empty() => return Err(rejection.into()),
                 // Patches made claimed entries longer: fewer may be looked at now, or one takes more steps.
                 Err(_) => {
                     done.more = true;
-                    return Ok(Ok(()));
+                    return Ok(());
                 }
             };
             let examined = u32::try_from(found.examined).expect("a claim looks at limits::COMMAND_ENTRIES_MAX entries");
@@ -122,10 +118,10 @@ impl<V: View> Applier<'_, V> {
                 let is_begun = !done.entries.is_empty() || !done.refused.is_empty();
                 if is_begun && self.has_taken_all() {
                     done.more = true;
-                    return Ok(Ok(()));
+                    return Ok(());
                 }
                 self.begin_steps();
-                match self.claim_one(op, &key, caller)? {
+                match split(self.claim_one(op, &key, caller))? {
                     Ok(shown) => done.entries.push((key, shown)),
                     Err(why) => {
                         self.take_bytes(why.value_bytes());
@@ -135,21 +131,21 @@ impl<V: View> Applier<'_, V> {
                 }
                 if done.refused.len() >= limits::CLAIM_REFUSED_MAX {
                     done.more = true;
-                    return Ok(Ok(()));
+                    return Ok(());
                 }
             }
             // What is locked by now is not found again, so the next round finds what comes behind.
             if done.refused.len() == refused_before || done.more {
-                return Ok(Ok(()));
+                return Ok(());
             }
             if self.has_taken_all() {
                 done.more = true;
-                return Ok(Ok(()));
+                return Ok(());
             }
         }
     }
 
-    fn claim_one(&mut self, op: &ClaimOp, key: &Key, caller: &Caller) -> Result<Result<Shown, Rejection>, Fault> {
+    fn claim_one(&mut self, op: &ClaimOp, key: &Key, caller: &Caller) -> Tried<Shown> {
         let change = Change::Claim { ms: op.lock_ms, patch: op.patch.clone() };
         let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
         let write = WriteOp {
@@ -162,27 +158,19 @@ impl<V: View> Applier<'_, V> {
             session: None,
             guard: None,
         };
-        if let Err(rejection) = self.write(write, caller.clone())? {
-            return Ok(Err(rejection));
-        }
+        self.write(write, caller.clone())?;
         let row_key = entry::row_key(key.as_bytes());
         let newest = self.vars.revision;
         let shown = match self.overlay.get(&row_key)? {
             Some(row) => lock::shown_to_holder(&decode_current(&row_key, row, newest)?),
-            None => return Err(Fault::Invariant(format!("{key} was claimed and is not there"))),
+            None => return Err(Fault::Invariant(format!("{key} was claimed and is not there")).into()),
         };
         self.take_bytes(shown.value_bytes());
-        Ok(Ok(shown))
+        Ok(shown)
     }
 
     /// The entries that a claim is about.
-    fn find(
-        &mut self,
-        op: &ClaimOp,
-        limit: usize,
-        refused: &[WhereItem],
-        caller: &Caller,
-    ) -> Result<Result<Found, Rejection>, Fault> {
+    fn find(&mut self, op: &ClaimOp, limit: usize, refused: &[WhereItem], caller: &Caller) -> Tried<Found> {
         let collection = self.collection_of(&op.prefix)?;
         // Who has rights on a part of a collection must not learn of the rest by what an index makes them walk past.
         let may_walk_past = !caller.is_judged() || self.is_whole_collection(&op.prefix)?;
@@ -216,14 +204,14 @@ impl<V: View> Applier<'_, V> {
         self.take_bytes(bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
         // Entries before it may be claimed; an order is not known without it.
         if let Some(dear) = taker.dear.filter(|_| !comes_in_order || taker.keys.is_empty()) {
-            return Ok(Err(dear.into()));
+            return Err(Rejection::from(dear).into());
         }
         let more = taker.dear.is_some() || (!is_whole && taker.is_at_bound());
         if more && !comes_in_order {
-            return Ok(Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX)));
+            return Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX).into());
         }
         let index = selected.map(|(.., paths)| paths);
-        Ok(Ok(Found { keys: taker.keys(), examined, more, index }))
+        Ok(Found { keys: taker.keys(), examined, more, index })
     }
 
     /// Whether the keys with this prefix are all those of a collection: collections do not lie within each other.
@@ -348,7 +336,7 @@ impl<V: View> Applier<'_, V> {
             self.record(AuditOp::Where, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
-        if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
+        if let Err(rejection) = split(self.check_guard(op.guard.as_deref()))? {
             return Ok(self.refuse_in(AuditOp::Where, None, caller, rejection));
         }
         let (mut start, end) = entries_with(&op.prefix);
@@ -440,7 +428,7 @@ impl<V: View> Applier<'_, V> {
             guard: None,
         };
         // That it matches is precondition enough.
-        match self.write_found(write, caller.clone())? {
+        match split(self.write_found(write, caller.clone()))? {
             Ok(_) => {
                 done.matched += 1;
                 done.applied += 1;

@@ -3,6 +3,7 @@
 //! Owns the question. Never changes a row.
 
 use super::Applier;
+use super::stop::Tried;
 use super::view::{Fault, Most, View};
 use crate::keyspace::lock_queue;
 use crate::mutants;
@@ -10,14 +11,14 @@ use crate::types::{Guard, Rejection, Revision};
 
 impl<V: View> Applier<'_, V> {
     /// Whether the token holds the lock; no guard holds always.
-    pub(super) fn check_guard(&self, guard: Option<&Guard>) -> Result<Result<(), Rejection>, Fault> {
-        let Some(guard) = guard else { return Ok(Ok(())) };
+    pub(super) fn check_guard(&self, guard: Option<&Guard>) -> Tried<()> {
+        let Some(guard) = guard else { return Ok(()) };
         let is_held = self.overlay.peek(&lock_queue::holder_key(&guard.lock, guard.token))?.is_some();
         if is_held || mutants::is("any token guards") {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let holder = self.newest_token(guard)?;
-        Ok(Err(Rejection::GuardFailed { guard: Box::new(guard.clone()), holder }))
+        Err(Rejection::GuardFailed { guard: Box::new(guard.clone()), holder }.into())
     }
 
     fn newest_token(&self, guard: &Guard) -> Result<Option<Revision>, Fault> {

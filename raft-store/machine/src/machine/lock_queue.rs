@@ -4,6 +4,7 @@
 //! grow, whatever happens to the lock, and no two holders have the same. A party is one session at one lock.
 
 use super::Most;
+use super::stop::{Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::codec;
@@ -18,9 +19,6 @@ use crate::types::{
     Question, Rejection, Revision, SessionId, Value,
 };
 
-/// What a command about a lock comes to.
-type LockOutcome = Result<LockReply, Rejection>;
-
 impl<V: View> Applier<'_, V> {
     /// Carries out a command about a lock.
     pub(super) fn lock(&mut self, op: LockOp, caller: Caller) -> Result<Outcome, Fault> {
@@ -31,26 +29,26 @@ impl<V: View> Applier<'_, V> {
             }
             LockOp::Proclaim { lock, .. } => (AuditOp::Proclaim, lock.clone()),
         };
-        let done = match op {
-            LockOp::Acquire(request) => self.acquire(request, &caller)?,
-            LockOp::Release { token, .. } => self.release(&lock, token, &caller)?,
-            LockOp::Leave { session, asked, release, .. } => self.leave(&lock, session, asked, release, &caller)?,
-            LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &caller)?,
-            LockOp::Listen { session, .. } => self.listen(&lock, session)?,
+        let tried = match op {
+            LockOp::Acquire(request) => self.acquire(request, &caller),
+            LockOp::Release { token, .. } => self.release(&lock, token, &caller),
+            LockOp::Leave { session, asked, release, .. } => Ok(self.leave(&lock, session, asked, release, &caller)?),
+            LockOp::Proclaim { token, value, .. } => self.proclaim(&lock, token, value, &caller),
+            LockOp::Listen { session, .. } => self.listen(&lock, session),
             LockOp::HangUp { session, question, .. } => Ok(self.hang_up(&lock, session, question)?),
         };
-        Ok(match done {
+        Ok(match split(tried)? {
             Ok(done) => Outcome::Lock(done),
             Err(rejection) => self.refuse_in(kind, Some(lock.waker()), caller, rejection),
         })
     }
 
-    fn acquire(&mut self, request: Acquire, caller: &Caller) -> Result<LockOutcome, Fault> {
+    fn acquire(&mut self, request: Acquire, caller: &Caller) -> Tried<LockReply> {
         if let Some(why) = acquire_fault(&request) {
-            return Ok(Err(Rejection::Unsupported(why)));
+            return Err(Rejection::Unsupported(why).into());
         }
         if self.session_row(request.session)?.is_none() {
-            return Ok(Err(Rejection::SessionExpired(request.session)));
+            return Err(Rejection::SessionExpired(request.session).into());
         }
         let known = self.head(&request.lock)?;
         let in_use = known.as_ref().filter(|head| head.holders > 0 || head.waiters > 0).map(|head| head.slots);
@@ -58,15 +56,12 @@ impl<V: View> Applier<'_, V> {
         if let Some(others) =
             in_use.filter(|others| *others != slots || (request.mode == LockMode::Shared && slots > 1))
         {
-            return Ok(Err(Rejection::OtherNumber(others.into())));
+            return Err(Rejection::OtherNumber(others.into()).into());
         }
         if let Some(at) = self.party_at(&request.lock, request.session)? {
             return self.acquire_again(&request, at);
         }
-        let principal = match self.check_session(request.session)? {
-            Ok(row) => row.principal,
-            Err(rejection) => return Ok(Err(rejection)),
-        };
+        let principal = self.check_session(request.session)?.principal;
         let fresh = LockHead {
             slots,
             holders: 0,
@@ -79,28 +74,26 @@ impl<V: View> Applier<'_, V> {
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, unheard: None };
         let holds_at_once = head.waiters == 0 && head.admits(mode);
-        if (holds_at_once || wait_ms > 0)
-            && let Err(rejection) = self.check_principal(&principal, Counted::Locks)?
-        {
-            return Ok(Err(rejection));
+        if holds_at_once || wait_ms > 0 {
+            self.check_principal(&principal, Counted::Locks)?;
         }
         if holds_at_once {
             let party = HolderRow { unheard: (wait_ms > 0).then(|| self.question()), ..party };
-            return self.hold(&lock, head, party, AuditOp::Acquire, caller.clone()).map(Ok);
+            return Ok(self.hold(&lock, head, party, AuditOp::Acquire, caller.clone())?);
         }
         if wait_ms == 0 {
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
-            return Ok(Err(Rejection::Held { holders: head.holders, waiters: head.waiters, delay_ms }));
+            return Err(Rejection::Held { holders: head.holders, waiters: head.waiters, delay_ms }.into());
         }
         if head.waiters >= limits::LOCK_WAITERS_MAX {
             let limit = limits::LOCK_WAITERS_MAX.into();
-            return Ok(Err(Rejection::TooMany { what: Bounded::Waiters, limit }));
+            return Err(Rejection::TooMany { what: Bounded::Waiters, limit }.into());
         }
-        self.enqueue(&lock, head, party, wait_ms, caller.clone()).map(Ok)
+        Ok(self.enqueue(&lock, head, party, wait_ms, caller.clone())?)
     }
 
     /// A session that asks again keeps what it has, and its wait begins anew.
-    fn acquire_again(&mut self, request: &Acquire, at: PartyAt) -> Result<LockOutcome, Fault> {
+    fn acquire_again(&mut self, request: &Acquire, at: PartyAt) -> Tried<LockReply> {
         let is_same = |party: &HolderRow| {
             party.mode == request.mode && request.value.as_ref().is_none_or(|value| party.value.as_ref() == Some(value))
         };
@@ -109,14 +102,14 @@ impl<V: View> Applier<'_, V> {
                 let party = self.holder(&request.lock, token)?;
                 // Who leads said something else of itself since, perhaps: it leads all the same, with what it said last.
                 if request.lock.space != LockSpace::Election && !is_same(&party) {
-                    return Ok(Err(Rejection::AnotherPlace { is_holder: true, at: token }));
+                    return Err(Rejection::AnotherPlace { is_holder: true, at: token }.into());
                 }
-                self.tell(&request.lock, token, party)
+                Ok(self.tell(&request.lock, token, party)?)
             }
             PartyAt::Waiting(place) => {
                 let mut waiter = self.waiter(&request.lock, place)?;
                 if !is_same(&waiter.party) {
-                    return Ok(Err(Rejection::AnotherPlace { is_holder: false, at: place }));
+                    return Err(Rejection::AnotherPlace { is_holder: false, at: place }.into());
                 }
                 if request.wait_ms > 0 {
                     let subject = lock_queue::place_subject(&request.lock, place);
@@ -127,7 +120,7 @@ impl<V: View> Applier<'_, V> {
                     let row = codec::encode(&waiter);
                     self.overlay.replace(&lock_queue::waiter_key(&request.lock, place), Some(row))?;
                 }
-                Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }))
+                Ok(LockReply::Waiting { place, asked: waiter.asked })
             }
         }
     }
@@ -138,21 +131,21 @@ impl<V: View> Applier<'_, V> {
         self.batch.index * limits::BATCH_COMMANDS_MAX as u64 + u64::from(self.batch.nth)
     }
 
-    fn listen(&mut self, lock: &LockName, session: SessionId) -> Result<LockOutcome, Fault> {
+    fn listen(&mut self, lock: &LockName, session: SessionId) -> Tried<LockReply> {
         if self.session_row(session)?.is_none() {
-            return Ok(Err(Rejection::SessionExpired(session)));
+            return Err(Rejection::SessionExpired(session).into());
         }
         match self.party_at(lock, session)? {
-            None => Ok(Ok(LockReply::Gone(false))),
+            None => Ok(LockReply::Gone(false)),
             Some(PartyAt::Holding(token)) => {
                 let party = self.holder(lock, token)?;
-                self.tell(lock, token, party)
+                Ok(self.tell(lock, token, party)?)
             }
             Some(PartyAt::Waiting(place)) => {
                 let asked = self.question();
                 let row = codec::encode(&WaiterRow { asked, hung_up: false, ..self.waiter(lock, place)? });
                 self.overlay.replace(&lock_queue::waiter_key(lock, place), Some(row))?;
-                Ok(Ok(LockReply::Waiting { place, asked }))
+                Ok(LockReply::Waiting { place, asked })
             }
         }
     }
@@ -190,12 +183,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Tells a holder that it holds. From now on it can hang up without losing that.
-    fn tell(&mut self, lock: &LockName, token: Revision, mut party: HolderRow) -> Result<LockOutcome, Fault> {
+    fn tell(&mut self, lock: &LockName, token: Revision, mut party: HolderRow) -> Result<LockReply, Fault> {
         if party.unheard.take().is_some() {
             let row = codec::encode(&party);
             self.overlay.replace(&lock_queue::holder_key(lock, token), Some(row))?;
         }
-        Ok(Ok(LockReply::Held { token }))
+        Ok(LockReply::Held { token })
     }
 
     /// Gives the lock to a party that it admits, at a revision of its own.
@@ -242,21 +235,21 @@ impl<V: View> Applier<'_, V> {
         Ok(LockReply::Waiting { place, asked })
     }
 
-    fn release(&mut self, lock: &LockName, token: Revision, caller: &Caller) -> Result<LockOutcome, Fault> {
+    fn release(&mut self, lock: &LockName, token: Revision, caller: &Caller) -> Tried<LockReply> {
         let mut token = token;
         if mutants::is("any token releases") {
             token = self.any_token(lock)?.unwrap_or(token);
         }
         let Some(party) = self.decoded::<HolderRow>(&lock_queue::holder_key(lock, token))? else {
-            return Ok(Err(Rejection::NotHolder));
+            return Err(Rejection::NotHolder.into());
         };
         if !self.may_act_for(party.session, lock.name.as_str(), caller)? {
-            return Ok(Err(Rejection::NotYours));
+            return Err(Rejection::NotYours.into());
         }
         self.take_revision()?;
         self.drop_party(lock, PartyAt::Holding(token), AuditOp::Release, caller.clone())?;
         self.grant_waiting(lock)?;
-        Ok(Ok(LockReply::Gone(true)))
+        Ok(LockReply::Gone(true))
     }
 
     fn leave(
@@ -266,8 +259,8 @@ impl<V: View> Applier<'_, V> {
         asked: Option<u64>,
         release: bool,
         caller: &Caller,
-    ) -> Result<LockOutcome, Fault> {
-        let Some(at) = self.party_at(lock, session)? else { return Ok(Ok(LockReply::Gone(false))) };
+    ) -> Result<LockReply, Fault> {
+        let Some(at) = self.party_at(lock, session)? else { return Ok(LockReply::Gone(false)) };
         match at {
             PartyAt::Holding(token) => {
                 let party = self.holder(lock, token)?;
@@ -275,38 +268,32 @@ impl<V: View> Applier<'_, V> {
                     return self.tell(lock, token, party);
                 }
                 if asked.is_some() && asked != party.unheard {
-                    return Ok(Ok(LockReply::Held { token }));
+                    return Ok(LockReply::Held { token });
                 }
             }
             PartyAt::Waiting(place) => {
                 let waiter = self.waiter(lock, place)?;
                 if asked.is_some_and(|asked| asked != waiter.asked) {
-                    return Ok(Ok(LockReply::Waiting { place, asked: waiter.asked }));
+                    return Ok(LockReply::Waiting { place, asked: waiter.asked });
                 }
             }
         }
         self.take_revision()?;
         self.drop_party(lock, at, AuditOp::Release, caller.clone())?;
         self.grant_waiting(lock)?;
-        Ok(Ok(LockReply::Gone(true)))
+        Ok(LockReply::Gone(true))
     }
 
-    fn proclaim(
-        &mut self,
-        lock: &LockName,
-        token: Revision,
-        value: Value,
-        caller: &Caller,
-    ) -> Result<LockOutcome, Fault> {
+    fn proclaim(&mut self, lock: &LockName, token: Revision, value: Value, caller: &Caller) -> Tried<LockReply> {
         if let Some(why) = value_fault(lock, Some(&value)) {
-            return Ok(Err(Rejection::Unsupported(why)));
+            return Err(Rejection::Unsupported(why).into());
         }
         let row_key = lock_queue::holder_key(lock, token);
         let Some(mut party) = self.decoded::<HolderRow>(&row_key)? else {
-            return Ok(Err(Rejection::NotHolder));
+            return Err(Rejection::NotHolder.into());
         };
         if !self.may_act_for(party.session, lock.name.as_str(), caller)? {
-            return Ok(Err(Rejection::NotYours));
+            return Err(Rejection::NotYours.into());
         }
         self.take_revision()?;
         // By its term it knows that it leads.
@@ -315,7 +302,7 @@ impl<V: View> Applier<'_, V> {
         let effect = self.effect_on_observers(lock, Some((token, &party)))?;
         self.record(AuditOp::Proclaim, Some(lock.waker()), caller.clone(), effect);
         self.wake(lock.waker());
-        Ok(Ok(LockReply::Proclaimed))
+        Ok(LockReply::Proclaimed)
     }
 
     /// Takes a party out of a lock within a revision that was taken, and notes it. What that makes possible for others is

@@ -3,6 +3,7 @@
 //! Owns that an invitation lets in one node with one disk, and that a membership entry leaves a row for each node that it lets go, in
 //! the same step: so there is no moment at which somebody is neither a member nor known to be removed. Never changes the membership.
 
+use super::stop::{Stop, Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::codec;
@@ -22,21 +23,19 @@ enum Step {
     Same(MembersReply),
 }
 
-type Judged = Result<Step, Rejection>;
-
 impl<V: View> Applier<'_, V> {
     /// Invites a node, takes that back, or lets one in that shows its invitation.
     pub(super) fn set_members(&mut self, op: MembersOp, caller: Caller) -> Result<Outcome, Fault> {
         let (audit, subject) = (audit_op(&op), op.subject());
         let revision = self.next_revision()?;
-        let judged = match op {
-            MembersOp::Invite(invitation) => self.invite(invitation, revision)?,
-            MembersOp::Revoke(id) => self.revoke(id)?,
+        let tried = match op {
+            MembersOp::Invite(invitation) => self.invite(invitation, revision),
+            MembersOp::Revoke(id) => self.revoke(id),
             MembersOp::Admit { invitation, hash, newcomer, as_standby } => {
-                self.admit(invitation, hash, newcomer, as_standby, revision)?
+                self.admit(invitation, hash, newcomer, as_standby, revision)
             }
         };
-        match judged {
+        match split(tried)? {
             Err(rejection) => Ok(self.refuse_in(audit, Some(subject), caller, rejection)),
             Ok(Step::Same(done)) => Ok(Outcome::Members(done)),
             Ok(Step::Done(done)) => {
@@ -70,32 +69,33 @@ impl<V: View> Applier<'_, V> {
         Ok(())
     }
 
-    fn invite(&mut self, invitation: NewInvitation, revision: u64) -> Result<Judged, Fault> {
+    fn invite(&mut self, invitation: NewInvitation, revision: u64) -> Tried<Step> {
         let NewInvitation { id, hash, node_id, is_standby, for_ms } = invitation;
         if !(1..=limits::INVITATION_MS_MAX).contains(&for_ms) {
             let why = format!("an invitation for {for_ms} ms; 1 to {}", limits::INVITATION_MS_MAX);
-            return Ok(Err(Rejection::Unsupported(why)));
+            return Err(Rejection::Unsupported(why).into());
         }
         if self.overlay.peek(&members::invitation_key(id))?.is_some() {
-            return Ok(Err(refusal(MembersFault::InvitationExists)));
+            return Err(refusal(MembersFault::InvitationExists));
         }
         let clock = self.vars.clock;
         let open = self.invitations()?.iter().filter(|(_, row)| !row.is_over_at(clock)).count();
         if open >= limits::INVITATIONS_MAX {
-            return Ok(Err(Rejection::TooMany { what: Bounded::Invitations, limit: limits::INVITATIONS_MAX as u64 }));
+            let limit = limits::INVITATIONS_MAX as u64;
+            return Err(Rejection::TooMany { what: Bounded::Invitations, limit }.into());
         }
         self.drop_invitations(|row| row.is_over_at(clock))?;
         let expires_at = clock.saturating_add(for_ms);
         let created = self.vars.wall;
         let row = InvitationRow { hash, node_id, is_standby, expires_at, created, revision, used_by: None };
         self.overlay.insert_absent(members::invitation_key(id), codec::encode(&row))?;
-        Ok(Ok(Step::Done(MembersReply::Invited { for_ms })))
+        Ok(Step::Done(MembersReply::Invited { for_ms }))
     }
 
-    fn revoke(&mut self, id: TokenId) -> Result<Judged, Fault> {
+    fn revoke(&mut self, id: TokenId) -> Tried<Step> {
         match self.overlay.replace(&members::invitation_key(id), None)? {
-            Some(_) => Ok(Ok(Step::Done(MembersReply::Revoked))),
-            None => Ok(Err(refusal(MembersFault::NoInvitation))),
+            Some(_) => Ok(Step::Done(MembersReply::Revoked)),
+            None => Err(refusal(MembersFault::NoInvitation)),
         }
     }
 
@@ -106,18 +106,18 @@ impl<V: View> Applier<'_, V> {
         newcomer: NodeDisk,
         as_standby: bool,
         revision: u64,
-    ) -> Result<Judged, Fault> {
+    ) -> Tried<Step> {
         let row_key = members::invitation_key(id);
         let row: Option<InvitationRow> = self.decoded(&row_key)?;
         // What the two have in common tells nothing: both are hashes of what nobody can choose.
         let Some(row) = row.filter(|row| row.hash == hash) else {
-            return Ok(Err(refusal(MembersFault::NoInvitation)));
+            return Err(refusal(MembersFault::NoInvitation));
         };
         if self.overlay.peek(&members::removed_key(newcomer))?.is_some() {
-            return Ok(Err(refusal(MembersFault::DiskRemoved)));
+            return Err(refusal(MembersFault::DiskRemoved));
         }
         let fault = match row.used_by {
-            Some(user) if user == newcomer => return Ok(Ok(Step::Same(MembersReply::Admitted))),
+            Some(user) if user == newcomer => return Ok(Step::Same(MembersReply::Admitted)),
             Some(_) => Some(MembersFault::InvitationUsed),
             None if row.is_over_at(self.vars.clock) => Some(MembersFault::InvitationOver),
             None => None,
@@ -129,11 +129,11 @@ impl<V: View> Applier<'_, V> {
             _ => None,
         });
         if let Some(fault) = fault {
-            return Ok(Err(refusal(fault)));
+            return Err(refusal(fault));
         }
         let row = InvitationRow { used_by: Some(newcomer), revision, ..row };
         self.overlay.replace(&row_key, Some(codec::encode(&row)))?;
-        Ok(Ok(Step::Done(MembersReply::Admitted)))
+        Ok(Step::Done(MembersReply::Admitted))
     }
 
     /// Whether a node of this id was ever removed, with any disk.
@@ -163,8 +163,8 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-fn refusal(fault: MembersFault) -> Rejection {
-    Rejection::Members(fault)
+fn refusal(fault: MembersFault) -> Stop {
+    Rejection::Members(fault).into()
 }
 
 /// What a line of audit calls it.

@@ -2,7 +2,7 @@
 //!
 //! Owns what every command means. Knows no clock, no randomness, no I/O and no hash-map order; time arrives as data in
 //! the batch, so every node that applies the same log holds the same bytes. A refusal is an answer; an error is a
-//! [`Fault`] of this node.
+//! [`Fault`] of this node. Until the two are taken apart they are one error, which is `stop`'s.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -34,6 +34,7 @@ mod refused;
 mod requests;
 mod rules;
 mod sessions;
+mod stop;
 mod task_check;
 mod task_rows;
 mod tasks;
@@ -71,6 +72,7 @@ use bucket_uses::BucketUses;
 use budget::Budget;
 use overlay::Overlay;
 use quota_counts::KnownQuotas;
+use stop::split;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones
 /// before it did, also those of earlier batches.
@@ -301,7 +303,7 @@ impl<'v, V: View> Applier<'v, V> {
             }
             None if !self.is_still_authorised(&command) => Ok(self.access_changed()),
             None => {
-                if let Err(rejection) = self.check_request_table(&command)? {
+                if let Err(rejection) = split(self.check_request_table(&command))? {
                     return Ok(self.reply(Outcome::Rejected(rejection)));
                 }
                 let principal = command.principal.clone();
@@ -318,7 +320,7 @@ impl<'v, V: View> Applier<'v, V> {
         self.begin_steps();
         let caller = Caller { request_id: command.request_id, principal: command.principal };
         let outcome = match command.action {
-            Action::Write(op) => match self.write(op, caller)? {
+            Action::Write(op) => match split(self.write(op, caller))? {
                 Ok(written) => Outcome::Written(written),
                 Err(rejection) => Outcome::Rejected(rejection),
             },

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::Applier;
+use super::stop::Tried;
 use super::view::{Fault, Most, View};
 use crate::codec;
 use crate::keyspace::quota;
@@ -120,7 +121,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether so much more may be below the prefixes of a name.
-    pub(super) fn check_prefixes(&mut self, name: &[u8], more: Amount) -> Result<Result<(), Rejection>, Fault> {
+    pub(super) fn check_prefixes(&mut self, name: &[u8], more: Amount) -> Tried<()> {
         for (subject, bounds) in self.quotas_around(name)?.iter() {
             let used: PrefixUse = self.prefix_use(subject)?;
             if used.from.is_some() {
@@ -128,21 +129,14 @@ impl<V: View> Applier<'_, V> {
             }
             for what in [Counted::Entries, Counted::Bytes, Counted::Tasks] {
                 let (used, more) = (used.of(what), more.of(what));
-                if let Err(rejection) = check(subject, true, (what, bounds.of(what)), used, more) {
-                    return Ok(Err(rejection));
-                }
+                check(subject, true, (what, bounds.of(what)), used, more)?;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Whether an entry of so many bytes may take the place of one of so many, or of none.
-    pub(super) fn check_entry(
-        &mut self,
-        key: &[u8],
-        before: Option<usize>,
-        after: usize,
-    ) -> Result<Result<(), Rejection>, Fault> {
+    pub(super) fn check_entry(&mut self, key: &[u8], before: Option<usize>, after: usize) -> Tried<()> {
         let (before, after) = (Amount::of_entry(key, before), Amount::of_entry(key, Some(after)));
         let (entries, bytes) = (after.entries - before.entries, after.bytes.saturating_sub(before.bytes));
         self.check_prefixes(key, Amount { entries, bytes, tasks: 0 })
@@ -183,9 +177,9 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether a principal may have one more of this. Without authentication there is nobody to bound.
-    pub(super) fn check_principal(&mut self, principal: &str, what: Counted) -> Result<Result<(), Rejection>, Fault> {
+    pub(super) fn check_principal(&mut self, principal: &str, what: Counted) -> Tried<()> {
         if principal.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let subject = QuotaSubject::Principal(principal.to_owned());
         let own: Option<QuotaRow> = self.decoded(&quota::row_key(&subject))?;
@@ -199,7 +193,7 @@ impl<V: View> Applier<'_, V> {
         };
         let used: PrincipalUse = self.decoded(&quota::use_key(&subject))?.unwrap_or_default();
         let used = if what == Counted::Sessions { used.sessions } else { used.locks };
-        Ok(check(&subject, is_own, (what, bounds.of(what)), used, 1))
+        Ok(check(&subject, is_own, (what, bounds.of(what)), used, 1)?)
     }
 
     /// Counts for the principal of a session that this changes: how many sessions and places in locks it had, and has now.

@@ -3,6 +3,7 @@
 //! Owns the rows of quotas, and which prefix lies in which. What counts against one is `quota_counts`'.
 
 use super::quota_counts::KnownQuotas;
+use super::stop::{Stop, Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller};
 use crate::codec;
@@ -13,7 +14,7 @@ use crate::mutants;
 use crate::types::{Bounded, Outcome, PrefixUse, QuotaBounds, QuotaOp, QuotaRow, QuotaState, QuotaSubject, Rejection};
 
 /// Something that is not refused: the row as it is now, and whether that is a change.
-type Judged = Result<(Option<QuotaRow>, bool), Rejection>;
+type Done = (Option<QuotaRow>, bool);
 
 /// Rows with their keys, as they are.
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
@@ -26,14 +27,11 @@ impl<V: View> Applier<'_, V> {
             QuotaOp::Set { .. } => AuditOp::QuotaSet,
             QuotaOp::Remove(_) => AuditOp::QuotaRemove,
         };
-        let judged = match op {
-            QuotaOp::Set { subject, bounds } => match quota_fault(&subject, &bounds) {
-                Some(why) => Err(Rejection::Unsupported(why)),
-                None => self.put_quota(&subject, bounds)?,
-            },
-            QuotaOp::Remove(subject) => self.remove_quota(&subject)?,
+        let tried = match op {
+            QuotaOp::Set { subject, bounds } => self.put_quota(&subject, bounds),
+            QuotaOp::Remove(subject) => self.remove_quota(&subject),
         };
-        Ok(match judged {
+        Ok(match split(tried)? {
             Err(rejection) => self.refuse_in(audit, Some(key), caller, rejection),
             Ok((row, is_change)) => {
                 if is_change {
@@ -48,31 +46,32 @@ impl<V: View> Applier<'_, V> {
         })
     }
 
-    fn put_quota(&mut self, subject: &QuotaSubject, bounds: QuotaBounds) -> Result<Judged, Fault> {
+    fn put_quota(&mut self, subject: &QuotaSubject, bounds: QuotaBounds) -> Tried<Done> {
+        if let Some(why) = quota_fault(subject, &bounds) {
+            return Err(Rejection::Unsupported(why).into());
+        }
         let row_key = quota::row_key(subject);
         let before: Option<QuotaRow> = self.decoded(&row_key)?;
         let (revision, wall) = (self.next_revision()?, self.vars.wall);
         let row = match before {
-            Some(row) if row.bounds == bounds => return Ok(Ok((Some(row), false))),
+            Some(row) if row.bounds == bounds => return Ok((Some(row), false)),
             Some(row) => QuotaRow { bounds, revision, ..row },
             None => {
-                if let Err(rejection) = self.count_quota(subject)? {
-                    return Ok(Err(rejection));
-                }
+                self.count_quota(subject)?;
                 let parent = self.enter_prefix(subject)?;
                 QuotaRow { bounds, parent, created: wall, revision }
             }
         };
         self.overlay.replace(&row_key, Some(codec::encode(&row)))?;
-        Ok(Ok((Some(row), true)))
+        Ok((Some(row), true))
     }
 
     /// Counts one more quota, if there may be one.
-    fn count_quota(&mut self, subject: &QuotaSubject) -> Result<Result<(), Rejection>, Fault> {
+    fn count_quota(&mut self, subject: &QuotaSubject) -> Tried<()> {
         let mut state = self.quota_state()?;
-        let full = |what, limit: u64| Ok(Err(Rejection::TooMany { what, limit }));
+        let full = |what, limit: u64| Err(Stop::Rejected(Rejection::TooMany { what, limit }));
         match subject {
-            QuotaSubject::Default => return Ok(Ok(())),
+            QuotaSubject::Default => return Ok(()),
             QuotaSubject::Principal(_) if state.principals >= limits::PRINCIPAL_QUOTAS_MAX => {
                 return full(Bounded::PrincipalQuotas, limits::PRINCIPAL_QUOTAS_MAX.into());
             }
@@ -89,7 +88,8 @@ impl<V: View> Applier<'_, V> {
                 state.counting += 1;
             }
         }
-        self.put_quota_state(state).map(Ok)
+        self.put_quota_state(state)?;
+        Ok(())
     }
 
     /// Begins to count for a prefix, and takes its place among the others. Gives the one around it.
@@ -142,9 +142,9 @@ impl<V: View> Applier<'_, V> {
         Ok(rows)
     }
 
-    fn remove_quota(&mut self, subject: &QuotaSubject) -> Result<Judged, Fault> {
+    fn remove_quota(&mut self, subject: &QuotaSubject) -> Tried<Done> {
         let row_key = quota::row_key(subject);
-        let Some(row) = self.decoded::<QuotaRow>(&row_key)? else { return Ok(Err(Rejection::NotFound)) };
+        let row = self.decoded::<QuotaRow>(&row_key)?.ok_or(Rejection::NotFound)?;
         let mut state: QuotaState = self.quota_state()?;
         match subject {
             QuotaSubject::Default => {}
@@ -159,7 +159,7 @@ impl<V: View> Applier<'_, V> {
         }
         self.put_quota_state(state)?;
         self.overlay.take(&row_key)?;
-        Ok(Ok((None, true)))
+        Ok((None, true))
     }
 }
 

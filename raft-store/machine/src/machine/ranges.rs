@@ -3,6 +3,7 @@
 //! Owns the walk over the live entries of a range, in order of key. Removing one is `write`'s.
 
 use super::current::decode_current;
+use super::stop::split;
 use super::txn::Stepped;
 use super::view::{Fault, View};
 use super::{Applier, Caller, stored_key};
@@ -33,12 +34,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Reads a range, or says that it cannot be read at the revision that is asked for. `place` points to the step.
-    pub(super) fn list(&mut self, step: &ListStep, place: &str) -> Result<Stepped<Listed>, Fault> {
+    pub(super) fn list(&mut self, step: &ListStep, place: &str) -> Stepped<Listed> {
         if let Some(at) = step.at {
-            let nothing = Listed { entries: Vec::new(), count: 0, more: false, left_out: false };
             let refused =
                 |why| Box::new(StepRejected { pointer: place.to_owned(), key: None, why: Rejection::Txn(why) });
-            return Ok(self.can_be_read(at).map(|()| nothing).map_err(refused));
+            self.can_be_read(at).map_err(refused)?;
+            return Ok(Listed { entries: Vec::new(), count: 0, more: false, left_out: false });
         }
         let ListStep { range, order, filter, shown, .. } = step;
         // In the order in which they come, what is behind the limit is only counted.
@@ -55,7 +56,7 @@ impl<V: View> Applier<'_, V> {
         let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
         let listed = Listed { entries, count, more, left_out: false };
         self.take_shown(&listed.entries);
-        Ok(Ok(listed))
+        Ok(listed)
     }
 
     /// Whether a revision could be read before the transaction began.
@@ -70,13 +71,8 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Removes the entries of a range, or says which of them cannot be removed. `place` points to the step.
-    pub(super) fn remove_range(
-        &mut self,
-        step: &RemoveStep,
-        place: &str,
-        caller: &Caller,
-    ) -> Result<Stepped<Removed>, Fault> {
-        let refused = |key, why| Ok(Err(Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why })));
+    pub(super) fn remove_range(&mut self, step: &RemoveStep, place: &str, caller: &Caller) -> Stepped<Removed> {
+        let refused = |key, why| Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why });
         let own_revision = self.batch.joint.flatten();
         let (mut keys, mut written) = (Vec::new(), None);
         self.each_live(&step.range, |key, row| {
@@ -88,20 +84,17 @@ impl<V: View> Applier<'_, V> {
             Ok(true)
         })?;
         if let Some(key) = written {
-            return refused(key, Rejection::Txn(TxnRefusal::KeyTwice));
+            return Err(refused(key, Rejection::Txn(TxnRefusal::KeyTwice)).into());
         }
         let mut removed = Removed { count: 0, entries: Vec::new() };
         for key in keys {
-            match self.write(WriteOp::removal(key.clone(), step.return_previous), caller.clone())? {
-                Ok(written) => {
-                    removed.count += 1;
-                    removed.entries.extend(written.previous.map(|previous| (key, previous)));
-                }
-                Err(why) => return refused(key, why),
-            }
+            let op = WriteOp::removal(key.clone(), step.return_previous);
+            let written = split(self.write(op, caller.clone()))?.map_err(|why| refused(key.clone(), why))?;
+            removed.count += 1;
+            removed.entries.extend(written.previous.map(|previous| (key, previous)));
         }
         self.take_shown(&removed.entries);
-        Ok(Ok(removed))
+        Ok(removed)
     }
 
     /// Counts what an answer carries.

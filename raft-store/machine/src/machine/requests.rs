@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Applier;
+use super::stop::{Stop, Tried};
 use super::view::{Fault, View};
 use crate::command_codec;
 use crate::keyspace::history::{self, Version};
@@ -113,9 +114,9 @@ impl<V: View> Applier<'_, V> {
 
     /// Whether one more outcome may be kept: where the table is full, or the principal's share of one that fills up, no new id is decided,
     /// since none may be forgotten early.
-    pub(super) fn check_request_table(&mut self, command: &Command) -> Result<Result<(), Rejection>, Fault> {
+    pub(super) fn check_request_table(&mut self, command: &Command) -> Tried<()> {
         if self.goes_beyond_the_table(&command.action)? {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let (mut held, mut own) = (0, 0);
         for bucket in bucket::oldest_live(self.vars.clock)..=bucket::at(self.vars.clock) {
@@ -124,7 +125,7 @@ impl<V: View> Applier<'_, V> {
                 own += self.held_by(bucket, &command.principal)?.requests;
             }
         }
-        let full = |what, limit| Ok(Err(Rejection::TooMany { what, limit }));
+        let full = |what, limit| Err(Stop::Rejected(Rejection::TooMany { what, limit }));
         // The share first: it tells the one who can do something about it.
         if own >= limits::REQUEST_TABLE_SHARE_MAX && held >= limits::REQUEST_TABLE_SHARED_FROM {
             return full(Bounded::OwnRequestIds, limits::REQUEST_TABLE_SHARE_MAX);
@@ -132,7 +133,7 @@ impl<V: View> Applier<'_, V> {
         if held >= limits::REQUEST_TABLE_BYTES_MAX {
             return full(Bounded::RequestIds, limits::REQUEST_TABLE_BYTES_MAX);
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Whether a command is decided, and its outcome kept and counted, however full the table is. Commands that need permission for

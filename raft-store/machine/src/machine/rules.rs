@@ -2,6 +2,7 @@
 //!
 //! Owns what setting rules does to the row of a collection and to its indexes.
 
+use super::stop::{Tried, split};
 use super::view::{Fault, View};
 use super::write::check_expect_of;
 use super::{Applier, Caller};
@@ -22,7 +23,7 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn set_rules(&mut self, op: RulesOp, caller: Caller) -> Result<Outcome, Fault> {
         let row_key = collection::row_key(op.name.as_str().as_bytes());
         let current = self.collection(&row_key)?;
-        if let Err(rejection) = self.check_rules(&op, current.as_ref())? {
+        if let Err(rejection) = split(self.check_rules(&op, current.as_ref()))? {
             self.record(AuditOp::Rules, None, caller, AuditEffect::Refused((&rejection).into()));
             return Ok(Outcome::Rejected(rejection));
         }
@@ -44,24 +45,22 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether the collection is as expected, and in no other one and around none.
-    fn check_rules(&self, op: &RulesOp, current: Option<&CollectionRow>) -> Result<Result<(), Rejection>, Fault> {
+    fn check_rules(&self, op: &RulesOp, current: Option<&CollectionRow>) -> Tried<()> {
         let removes = op.change == RulesChange::Remove;
-        if let Err(rejection) = check_expect_of(&op.expect, current.map(|row| row.mod_revision), removes) {
-            return Ok(Err(rejection));
-        }
+        check_expect_of(&op.expect, current.map(|row| row.mod_revision), removes)?;
         if current.is_some() || removes {
-            return Ok(Ok(()));
+            return Ok(());
         }
         for around in candidates(op.name.as_str().as_bytes()) {
             let row_key = collection::row_key(around);
             if self.overlay.peek(&row_key)?.is_some() {
-                return Ok(Err(Rejection::Overlaps(Box::new(name_of(&row_key)?))));
+                return Err(Rejection::Overlaps(Box::new(name_of(&row_key)?)).into());
             }
         }
         let (start, end) = collection::within(&op.name);
         match self.overlay.scan(&start, &end, 1)?.first() {
-            Some((row_key, _)) => Ok(Err(Rejection::Overlaps(Box::new(name_of(row_key)?)))),
-            None => Ok(Ok(())),
+            Some((row_key, _)) => Err(Rejection::Overlaps(Box::new(name_of(row_key)?)).into()),
+            None => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::quota_walk::locks_among;
+use super::stop::{Tried, split};
 use super::view::{Fault, Row, View};
 use super::{Applier, Caller};
 use crate::codec;
@@ -57,18 +58,8 @@ impl<V: View> Applier<'_, V> {
         labels: Vec<(String, String)>,
         caller: Caller,
     ) -> Result<Outcome, Fault> {
-        let fault = session_fault(chosen, ttl_ms, &owner, &labels).map(Rejection::Unsupported);
-        let limit = limits::SESSIONS_MAX;
-        let full = (self.vars.sessions >= limit).then_some(Rejection::TooMany { what: Bounded::Sessions, limit });
-        let taken = match chosen {
-            Some(id) if fault.is_none() && self.is_in_use(id)? => Some(Rejection::SessionExists(id)),
-            _ => None,
-        };
-        let beyond = match fault.is_none() && taken.is_none() && full.is_none() {
-            true => self.check_principal(&caller.principal, Counted::Sessions)?.err(),
-            false => None,
-        };
-        if let Some(rejection) = fault.or(taken).or(full).or(beyond) {
+        let fault = session_fault(chosen, ttl_ms, &owner, &labels);
+        if let Err(rejection) = split(self.check_new_session(fault, chosen, &caller.principal))? {
             return Ok(self.refuse_in(AuditOp::SessionCreate, chosen.map(waker), caller, rejection));
         }
         self.take_revision()?;
@@ -84,6 +75,23 @@ impl<V: View> Applier<'_, V> {
         self.count_for_principal(&caller.principal, PrincipalUse::default(), one)?;
         self.record(AuditOp::SessionCreate, Some(waker(id)), caller, AuditEffect::Beside);
         Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
+    }
+
+    /// Whether there may be one more session, of this id if one was chosen. `fault` is what is wrong with it whatever the state.
+    fn check_new_session(&mut self, fault: Option<String>, chosen: Option<SessionId>, principal: &str) -> Tried<()> {
+        if let Some(why) = fault {
+            return Err(Rejection::Unsupported(why).into());
+        }
+        if let Some(id) = chosen
+            && self.is_in_use(id)?
+        {
+            return Err(Rejection::SessionExists(id).into());
+        }
+        let limit = limits::SESSIONS_MAX;
+        if self.vars.sessions >= limit {
+            return Err(Rejection::TooMany { what: Bounded::Sessions, limit }.into());
+        }
+        self.check_principal(principal, Counted::Sessions)
     }
 
     /// Whether a session lives, or ended and something still hangs on it: claims that are given back later, or what was set aside.
@@ -127,20 +135,18 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether one more thing may hang on a session.
-    pub(super) fn check_session(&mut self, id: SessionId) -> Result<Result<SessionRow, Rejection>, Fault> {
+    pub(super) fn check_session(&mut self, id: SessionId) -> Tried<SessionRow> {
         let limit = limits::SESSION_ATTACHED_MAX;
-        Ok(match self.session_row(id)? {
-            None => Err(Rejection::SessionExpired(id)),
-            Some(row) if row.attached >= limit => {
-                Err(Rejection::TooMany { what: Bounded::Attached, limit: limit.into() })
-            }
-            Some(row) => Ok(row),
-        })
+        let row = self.session_row(id)?.ok_or(Rejection::SessionExpired(id))?;
+        if row.attached >= limit {
+            return Err(Rejection::TooMany { what: Bounded::Attached, limit: limit.into() }.into());
+        }
+        Ok(row)
     }
 
     /// How many things more may hang on a session; at least one.
-    pub(super) fn room_on_session(&mut self, id: SessionId) -> Result<Result<u32, Rejection>, Fault> {
-        Ok(self.check_session(id)?.map(|row| limits::SESSION_ATTACHED_MAX - row.attached))
+    pub(super) fn room_on_session(&mut self, id: SessionId) -> Tried<u32> {
+        Ok(limits::SESSION_ATTACHED_MAX - self.check_session(id)?.attached)
     }
 
     /// Hangs something on a session that lives.
@@ -180,16 +186,11 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether an entry of so many bytes instead of so many may go with a session.
-    pub(super) fn check_session_bytes(
-        &mut self,
-        id: SessionId,
-        before: usize,
-        after: usize,
-    ) -> Result<Result<(), Rejection>, Fault> {
+    pub(super) fn check_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Tried<()> {
         let bytes = self.session_row(id)?.map_or(0, |row| row.bytes);
         let (what, limit) = (Bounded::AttachedBytes, limits::SESSION_BYTES_MAX);
         let fits = after <= before || bytes.saturating_sub(before as u64) + after as u64 <= limit;
-        Ok(if fits { Ok(()) } else { Err(Rejection::TooMany { what, limit }) })
+        if fits { Ok(()) } else { Err(Rejection::TooMany { what, limit }.into()) }
     }
 
     /// Counts the bytes of an entry that goes with a session, which may be about to end.

@@ -4,6 +4,7 @@
 //! wall clock of the batch, how long a claim holds by the cluster clock.
 
 use super::quota_counts::Amount;
+use super::stop::{Tried, split};
 use super::task_rows::Queue;
 use super::tasks_ahead::{first_after, reckon_anew};
 use super::view::{Fault, View};
@@ -35,15 +36,13 @@ struct Holder {
     session: Option<SessionId>,
 }
 
-type Decided<T> = Result<Result<T, Rejection>, Fault>;
-
 impl<V: View> Applier<'_, V> {
     /// Carries out what is asked about tasks, or says why not.
     pub(super) fn task(&mut self, op: TaskOp, caller: Caller) -> Result<Outcome, Fault> {
         let act = act_of(&op.verb);
         let decided = match super::task_check::fault(&op) {
             Some(why) => Err(Rejection::Unsupported(why)),
-            None => self.sharing_revision(|applier| applier.task_verb(op, &caller))?,
+            None => self.sharing_revision(|applier| split(applier.task_verb(op, &caller)))?,
         };
         match decided {
             Ok(done) => Ok(Outcome::Task(Box::new(done))),
@@ -54,50 +53,42 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, caller: &Caller) -> Decided<TaskReply> {
+    fn task_verb(&mut self, TaskOp { queue, verb }: TaskOp, caller: &Caller) -> Tried<TaskReply> {
         let mut queue = self.open_queue(queue)?;
         let done = match verb {
             TaskVerb::Schedule(tasks) => self.schedule(&mut queue, tasks, caller)?,
             TaskVerb::ScheduleOne(task) => match self.in_the_way(&queue.name, &task)? {
-                Some(other) => return Ok(Err(Rejection::TaskInUse(Box::new(other)))),
+                Some(other) => return Err(Rejection::TaskInUse(Box::new(other)).into()),
                 None => self.schedule(&mut queue, vec![task], caller)?,
             },
             TaskVerb::Claim { limit, lease_ms, worker, session } => {
-                let limit = match session.map_or(Ok(Ok(u32::MAX)), |id| self.room_on_session(id))? {
-                    Ok(room) => limit.min(room) as usize,
-                    Err(rejection) => return Ok(Err(rejection)),
+                let room = match session {
+                    Some(id) => self.room_on_session(id)?,
+                    None => u32::MAX,
                 };
                 let holder = Holder { lease_ms, worker, session };
-                self.claim_tasks(&mut queue, limit, &holder, caller).map(Ok)?
+                self.claim_tasks(&mut queue, limit.min(room) as usize, &holder, caller)?
             }
             TaskVerb::Extend { ticket, lease_ms } => self.extend_task(&mut queue, &ticket, lease_ms, caller)?,
             TaskVerb::Complete(ticket) => self.complete_task(&mut queue, &ticket, caller)?,
             TaskVerb::Fail { ticket, error, then } => self.fail_task(&mut queue, &ticket, error, then, caller)?,
             TaskVerb::Cancel(id) => self.cancel_task(&mut queue, &id, caller)?,
             TaskVerb::Requeue(Requeue::One(id)) => self.requeue_one(&mut queue, &id, caller)?,
-            TaskVerb::Requeue(Requeue::Oldest(limit)) => {
-                self.requeue_oldest(&mut queue, limit as usize, caller).map(Ok)?
-            }
-            TaskVerb::Plan(plan) => self.plan_task(&mut queue, plan, caller).map(Ok)?,
+            TaskVerb::Requeue(Requeue::Oldest(limit)) => self.requeue_oldest(&mut queue, limit as usize, caller)?,
+            TaskVerb::Plan(plan) => self.plan_task(&mut queue, plan, caller)?,
         };
-        if done.is_ok() {
-            self.close_queue(queue)?;
-        }
+        self.close_queue(queue)?;
         Ok(done)
     }
 
-    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, caller: &Caller) -> Decided<TaskReply> {
-        if let Err(rejection) = self.check_tasks_there(&queue.name, &tasks)? {
-            return Ok(Err(rejection));
-        }
-        if let Err(rejection) = self.check_room_for(&queue.name, &tasks)? {
-            return Ok(Err(rejection));
-        }
+    fn schedule(&mut self, queue: &mut Queue, tasks: Vec<NewTask>, caller: &Caller) -> Tried<TaskReply> {
+        self.check_tasks_there(&queue.name, &tasks)?;
+        self.check_room_for(&queue.name, &tasks)?;
         let mut done = Vec::with_capacity(tasks.len());
         for (nth, new) in tasks.into_iter().enumerate() {
             done.push(self.schedule_one(queue, new, nth, caller)?);
         }
-        Ok(Ok(TaskReply::Scheduled(done)))
+        Ok(TaskReply::Scheduled(done))
     }
 
     /// The task that has the id of a new one, where neither is the same as scheduled before nor makes room for it.
@@ -114,24 +105,24 @@ impl<V: View> Applier<'_, V> {
 
     /// Whether the tasks that have the ids of new ones are few or small enough to be looked at: all of it is one revision, so
     /// it cannot be cut.
-    fn check_tasks_there(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Result<Result<(), Rejection>, Fault> {
+    fn check_tasks_there(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Tried<()> {
         let (limit, mut actual) = (self.bounds.txn_bytes, 0);
         for id in tasks.iter().filter_map(|task| task.id.as_ref()) {
             let row = self.overlay.peek(&task::row_key(queue, id))?;
             actual += row.map_or(0, |row| row.len());
             if actual > limit {
                 self.take_bytes(actual);
-                return Ok(Err(Rejection::TooMuch { limit: limit as u64 }));
+                return Err(Rejection::TooMuch { limit: limit as u64 }.into());
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Whether the prefixes of a queue have room for so many tasks more, and their payloads. What a task has beside its payload is
     /// counted once it is there.
-    fn check_room_for(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Result<Result<(), Rejection>, Fault> {
+    fn check_room_for(&mut self, queue: &QueueName, tasks: &[NewTask]) -> Tried<()> {
         if self.quotas_around(queue.as_str().as_bytes())?.is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         let mut more = Amount::default();
         for task in tasks {
@@ -266,23 +257,17 @@ impl<V: View> Applier<'_, V> {
         Ok(task)
     }
 
-    fn extend_task(
-        &mut self,
-        queue: &mut Queue,
-        ticket: &Ticket,
-        lease_ms: u64,
-        caller: &Caller,
-    ) -> Decided<TaskReply> {
-        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
+    fn extend_task(&mut self, queue: &mut Queue, ticket: &Ticket, lease_ms: u64, caller: &Caller) -> Tried<TaskReply> {
+        let mut row = self.held_task(queue, ticket)?;
         let before = row.head.clone();
         if let TaskState::Claimed { until, .. } = &mut row.head.state {
             *until = self.vars.clock.saturating_add(lease_ms);
         }
-        self.change_task(TaskAct::Extend, queue, &ticket.id, before, row, caller)
+        Ok(self.change_task(TaskAct::Extend, queue, &ticket.id, before, row, caller)?)
     }
 
-    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, caller: &Caller) -> Decided<TaskReply> {
-        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
+    fn complete_task(&mut self, queue: &mut Queue, ticket: &Ticket, caller: &Caller) -> Tried<TaskReply> {
+        let mut row = self.held_task(queue, ticket)?;
         let before = row.head.clone();
         queue.row.completed += 1;
         row.head.runs += 1;
@@ -293,9 +278,9 @@ impl<V: View> Applier<'_, V> {
             row.head.state = TaskState::Done { until: self.vars.clock.saturating_add(row.head.keep_ms) };
             row.payload = Value { kind: ContentKind::Bytes, data: Vec::new() };
         } else {
-            return self.remove_task(TaskAct::Complete, queue, &ticket.id, before, caller);
+            return Ok(self.remove_task(TaskAct::Complete, queue, &ticket.id, before, caller)?);
         }
-        self.change_task(TaskAct::Complete, queue, &ticket.id, before, row, caller)
+        Ok(self.change_task(TaskAct::Complete, queue, &ticket.id, before, row, caller)?)
     }
 
     fn fail_task(
@@ -305,25 +290,25 @@ impl<V: View> Applier<'_, V> {
         error: String,
         then: AfterFailure,
         caller: &Caller,
-    ) -> Decided<TaskReply> {
-        let Some(mut row) = self.held_task(queue, ticket)? else { return Ok(Err(Rejection::NotHolder)) };
+    ) -> Tried<TaskReply> {
+        let mut row = self.held_task(queue, ticket)?;
         let before = row.head.clone();
         after_failure(queue, &mut row.head, error, then, self.vars.wall);
-        self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, caller)
+        Ok(self.change_task(TaskAct::Fail, queue, &ticket.id, before, row, caller)?)
     }
 
-    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, caller: &Caller) -> Decided<TaskReply> {
-        let Some(row) = self.task_row(&queue.name, id)? else { return Ok(Err(Rejection::NotFound)) };
+    fn cancel_task(&mut self, queue: &mut Queue, id: &TaskId, caller: &Caller) -> Tried<TaskReply> {
+        let row = self.task_row(&queue.name, id)?.ok_or(Rejection::NotFound)?;
         if !matches!(row.head.state, TaskState::Done { .. }) {
             queue.row.cancelled += 1;
         }
-        self.remove_task(TaskAct::Cancel, queue, id, row.head, caller)
+        Ok(self.remove_task(TaskAct::Cancel, queue, id, row.head, caller)?)
     }
 
-    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, caller: &Caller) -> Decided<TaskReply> {
+    fn requeue_one(&mut self, queue: &mut Queue, id: &TaskId, caller: &Caller) -> Tried<TaskReply> {
         match self.task_row(&queue.name, id)? {
-            Some(row) if matches!(row.head.state, TaskState::Dead { .. }) => self.requeue(queue, id, row, caller),
-            _ => Ok(Err(Rejection::NotFound)),
+            Some(row) if matches!(row.head.state, TaskState::Dead { .. }) => Ok(self.requeue(queue, id, row, caller)?),
+            _ => Err(Rejection::NotFound.into()),
         }
     }
 
@@ -336,13 +321,19 @@ impl<V: View> Applier<'_, V> {
             }
             let id = task::decode_id(&id).map_err(|error| Fault::row(&row_key, error))?;
             let row = self.indexed_task(&queue.name, &id, &row_key)?;
-            self.requeue(queue, &id, row, caller)?.map_err(|why| Fault::Invariant(format!("{why:?} of {id}")))?;
+            self.requeue(queue, &id, row, caller)?;
             count += 1;
         }
         Ok(TaskReply::Requeued { count, more: queue.row.dead > 0 })
     }
 
-    fn requeue(&mut self, queue: &mut Queue, id: &TaskId, mut row: TaskRow, caller: &Caller) -> Decided<TaskReply> {
+    fn requeue(
+        &mut self,
+        queue: &mut Queue,
+        id: &TaskId,
+        mut row: TaskRow,
+        caller: &Caller,
+    ) -> Result<TaskReply, Fault> {
         let before = row.head.clone();
         let wall = self.vars.wall;
         row.head = TaskHead { state: TaskState::Scheduled, due: wall, planned: wall, attempts: 0, ..row.head };
@@ -416,12 +407,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// A task that is claimed under this ticket.
-    fn held_task(&mut self, queue: &Queue, ticket: &Ticket) -> Result<Option<TaskRow>, Fault> {
+    fn held_task(&mut self, queue: &Queue, ticket: &Ticket) -> Tried<TaskRow> {
         let row = self.task_row(&queue.name, &ticket.id)?;
         let row = row.filter(|row| matches!(row.head.state, TaskState::Claimed { token, .. } if token == ticket.token));
-        match &row {
-            Some(row) if !self.is_session_there(&row.head.state)? => Ok(None),
-            _ => Ok(row),
+        match row {
+            Some(row) if self.is_session_there(&row.head.state)? => Ok(row),
+            _ => Err(Rejection::NotHolder.into()),
         }
     }
 
@@ -441,11 +432,11 @@ impl<V: View> Applier<'_, V> {
         before: TaskHead,
         row: TaskRow,
         caller: &Caller,
-    ) -> Decided<TaskReply> {
+    ) -> Result<TaskReply, Fault> {
         let changed = summary(id, &row.head);
         self.put_task(queue, id, Some(before), Some(row))?;
         self.record_task(act, queue, id, caller);
-        Ok(Ok(TaskReply::Changed(changed)))
+        Ok(TaskReply::Changed(changed))
     }
 
     fn remove_task(
@@ -455,11 +446,11 @@ impl<V: View> Applier<'_, V> {
         id: &TaskId,
         before: TaskHead,
         caller: &Caller,
-    ) -> Decided<TaskReply> {
+    ) -> Result<TaskReply, Fault> {
         let removed = TaskSummary { state: None, ..summary(id, &before) };
         self.put_task(queue, id, Some(before), None)?;
         self.record_task(act, queue, id, caller);
-        Ok(Ok(TaskReply::Changed(removed)))
+        Ok(TaskReply::Changed(removed))
     }
 
     /// A kept claim as it is answered again: with the payloads as long as the claim holds, and what is left of that.

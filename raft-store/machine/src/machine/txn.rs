@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::collections::understood;
 use super::current::decode_current;
+use super::stop::{Stop, Tried, split};
 use super::view::{Fault, View};
 use super::write::{check_condition, check_expect, document};
 use super::{Applier, Caller, Vars};
@@ -19,8 +20,8 @@ use crate::types::{
     Written,
 };
 
-/// What a branch came to, unless a step was rejected.
-pub(super) type Stepped<T> = Result<T, Box<StepRejected>>;
+/// What a part of a transaction comes to, unless a step is rejected.
+pub(super) type Stepped<T> = Result<T, Stop<Box<StepRejected>>>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a transaction, or says which step forbids it.
@@ -48,11 +49,11 @@ impl<V: View> Applier<'_, V> {
     fn jointly<T>(
         &mut self,
         caller: Caller,
-        work: impl FnOnce(&mut Self, usize) -> Result<Stepped<T>, Fault>,
-    ) -> Result<Stepped<T>, Fault> {
+        work: impl FnOnce(&mut Self, usize) -> Stepped<T>,
+    ) -> Result<Result<T, Box<StepRejected>>, Fault> {
         let (revision, lines, taken) = (self.vars.revision, self.batch.lines.len(), self.taken());
         self.overlay.begin();
-        let done = self.sharing_revision(|applier| work(applier, taken))?;
+        let done = self.sharing_revision(|applier| split(work(applier, taken)))?;
         match &done {
             Ok(_) => self.overlay.keep(),
             Err(rejected) => {
@@ -84,7 +85,7 @@ impl<V: View> Applier<'_, V> {
                 self.expire(key.clone(), &row_key, &meta)?;
             }
             self.take_bytes(bytes);
-            if let Some(rejected) = self.beyond_bound(taken_before) {
+            if let Err(rejected) = self.check_bound(taken_before) {
                 let is_less = self.vars.revision > revision_before;
                 return Ok(Some(if is_less { Outcome::Deferred } else { self.refuse_txn(rejected, caller.clone()) }));
             }
@@ -99,24 +100,16 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Judges the checks and takes the steps that follow. `place` points to the transaction.
-    fn branch(
-        &mut self,
-        txn: &Txn,
-        place: &str,
-        caller: &Caller,
-        taken_before: usize,
-    ) -> Result<Stepped<TxnReply>, Fault> {
+    fn branch(&mut self, txn: &Txn, place: &str, caller: &Caller, taken_before: usize) -> Stepped<TxnReply> {
         let mut failed = None;
         for (at, check) in txn.checks.iter().enumerate() {
-            let judged = self.check(check)?;
+            let judged = split(self.check(check))?;
             // Whether it holds is not known, so neither branch can be taken.
             if let Err(why @ Rejection::TooDear(_)) = judged {
                 let (pointer, key) = (format!("{place}/if/{at}"), Some(check.key.clone()));
-                return Ok(Err(Box::new(StepRejected { pointer, key, why })));
+                return Err(Box::new(StepRejected { pointer, key, why }).into());
             }
-            if let Some(rejected) = self.beyond_bound(taken_before) {
-                return Ok(Err(rejected));
-            }
+            self.check_bound(taken_before)?;
             if let Err(why) = judged {
                 let at = u32::try_from(at).expect("checks are bounded by limits::TXN_STEPS_MAX");
                 failed = Some(CheckFailed { at, why });
@@ -125,8 +118,8 @@ impl<V: View> Applier<'_, V> {
         }
         let succeeded = failed.is_none();
         let steps = (succeeded, txn.branch(succeeded));
-        let steps = self.steps(steps, &mut VecDeque::new(), place, caller, taken_before)?;
-        Ok(steps.map(|results| TxnReply { failed, results }))
+        let results = self.steps(steps, &mut VecDeque::new(), place, caller, taken_before)?;
+        Ok(TxnReply { failed, results })
     }
 
     /// Takes the steps of a branch. `place` points to it. It is decided with all branches within it before any of their steps; where
@@ -138,47 +131,36 @@ impl<V: View> Applier<'_, V> {
         place: &str,
         caller: &Caller,
         taken_before: usize,
-    ) -> Result<Stepped<Branched>, Fault> {
+    ) -> Stepped<Branched> {
         let succeeded = match decided.pop_front() {
             Some(succeeded) => succeeded,
             None => {
-                if let Err(rejected) = self.decide(branch, decided, taken_before)? {
-                    return Ok(Err(rejected));
-                }
+                self.decide(branch, decided, taken_before)?;
                 decided.pop_front().expect("it was decided")
             }
         };
         let steps = (succeeded, branch.branch(succeeded));
-        let steps = self.steps(steps, decided, place, caller, taken_before)?;
-        Ok(steps.map(|results| Branched { succeeded, results }))
+        let results = self.steps(steps, decided, place, caller, taken_before)?;
+        Ok(Branched { succeeded, results })
     }
 
     /// Judges the comparisons of a branch, and of those within that are reached by that, in the order in which they will be.
-    fn decide(
-        &mut self,
-        branch: &Branch,
-        decided: &mut VecDeque<bool>,
-        taken_before: usize,
-    ) -> Result<Stepped<()>, Fault> {
+    fn decide(&mut self, branch: &Branch, decided: &mut VecDeque<bool>, taken_before: usize) -> Stepped<()> {
         let mut succeeded = true;
         for comparison in &branch.comparisons {
             succeeded = self.compare(comparison)?;
-            if let Some(rejected) = self.beyond_bound(taken_before) {
-                return Ok(Err(rejected));
-            }
+            self.check_bound(taken_before)?;
             if !succeeded {
                 break;
             }
         }
         decided.push_back(succeeded);
         for step in branch.branch(succeeded) {
-            if let Step::Branch(within) = step
-                && let Err(rejected) = self.decide(within, decided, taken_before)?
-            {
-                return Ok(Err(rejected));
+            if let Step::Branch(within) = step {
+                self.decide(within, decided, taken_before)?;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Takes the steps of the one or the other branch.
@@ -189,20 +171,15 @@ impl<V: View> Applier<'_, V> {
         place: &str,
         caller: &Caller,
         taken_before: usize,
-    ) -> Result<Stepped<Vec<StepReply>>, Fault> {
+    ) -> Stepped<Vec<StepReply>> {
         let name = if succeeded { "then" } else { "else" };
         let mut results = Vec::with_capacity(steps.len());
         for (at, step) in steps.iter().enumerate() {
             let place = format!("{place}/{name}/{at}");
-            match self.step(step, decided, &place, caller, taken_before)? {
-                Ok(result) => results.push(result),
-                Err(rejected) => return Ok(Err(rejected)),
-            }
-            if let Some(rejected) = self.beyond_bound(taken_before) {
-                return Ok(Err(rejected));
-            }
+            results.push(self.step(step, decided, &place, caller, taken_before)?);
+            self.check_bound(taken_before)?;
         }
-        Ok(Ok(results))
+        Ok(results)
     }
 
     fn step(
@@ -212,42 +189,43 @@ impl<V: View> Applier<'_, V> {
         place: &str,
         caller: &Caller,
         taken_before: usize,
-    ) -> Result<Stepped<StepReply>, Fault> {
+    ) -> Stepped<StepReply> {
         match step {
             Step::Get(key) => {
                 let shown = self.live(key, |_, row| row.map(|row| row.to_shown()))?;
                 self.take_bytes(shown.as_ref().map_or(0, Shown::value_bytes));
-                Ok(Ok(StepReply::Got(shown)))
+                Ok(StepReply::Got(shown))
             }
-            Step::Write(op) => match self.write(op.clone(), caller.clone())? {
+            Step::Write(op) => match split(self.write(op.clone(), caller.clone()))? {
                 Ok(written) => {
                     self.take_bytes(Written::value_bytes(&written));
-                    Ok(Ok(StepReply::Written(written)))
+                    Ok(StepReply::Written(written))
                 }
                 Err(why) => {
                     let (pointer, key) = (place.to_owned(), Some(op.key.clone()));
-                    Ok(Err(Box::new(StepRejected { pointer, key, why })))
+                    Err(Box::new(StepRejected { pointer, key, why }).into())
                 }
             },
-            Step::Txn(txn) => Ok(self.branch(txn, place, caller, taken_before)?.map(StepReply::Txn)),
-            Step::List(step) => Ok(self.list(step, place)?.map(StepReply::Listed)),
-            Step::Remove(step) => Ok(self.remove_range(step, place, caller)?.map(StepReply::Removed)),
-            Step::Branch(branch) => {
-                Ok(self.fork(branch, decided, place, caller, taken_before)?.map(StepReply::Branched))
-            }
+            Step::Txn(txn) => self.branch(txn, place, caller, taken_before).map(StepReply::Txn),
+            Step::List(step) => self.list(step, place).map(StepReply::Listed),
+            Step::Remove(step) => self.remove_range(step, place, caller).map(StepReply::Removed),
+            Step::Branch(branch) => self.fork(branch, decided, place, caller, taken_before).map(StepReply::Branched),
         }
     }
 
-    /// That a transaction has taken more than it may, if it has.
-    fn beyond_bound(&self, taken_before: usize) -> Option<Box<StepRejected>> {
+    /// Whether a transaction has taken no more than it may.
+    fn check_bound(&self, taken_before: usize) -> Result<(), Box<StepRejected>> {
         let limit = self.bounds.txn_bytes;
+        if self.taken() - taken_before <= limit {
+            return Ok(());
+        }
         // How much it came to is measured, and no measure is kept: only that it is too much follows from what was asked.
         let why = Rejection::TooMuch { limit: limit as u64 };
-        (self.taken() - taken_before > limit).then(|| Box::new(StepRejected { pointer: String::new(), key: None, why }))
+        Err(Box::new(StepRejected { pointer: String::new(), key: None, why }))
     }
 
     /// Whether a check holds.
-    fn check(&mut self, check: &Check) -> Result<Result<(), Rejection>, Fault> {
+    fn check(&mut self, check: &Check) -> Tried<()> {
         let Vars { clock, wall, .. } = self.vars;
         let collection = self.collection_of(check.key.as_bytes())?;
         let condition = understood(collection.as_deref(), &check.condition, wall);
@@ -264,7 +242,7 @@ impl<V: View> Applier<'_, V> {
         })?;
         self.take_steps(&steps);
         self.take_bytes(bytes + judged.as_ref().err().map_or(0, Rejection::value_bytes));
-        Ok(judged)
+        Ok(judged?)
     }
 
     /// Shows the entry of a key as it is now; an expired one is none.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use super::collections::{Draws, IndexKey, understood};
 use super::current::decode_current;
 use super::quota_counts::Amount;
+use super::stop::{Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller, lock, successor};
 use crate::document::{Criteria, Json, Patch, PatchFault, Steps, Subject};
@@ -41,6 +42,21 @@ impl Planned {
     }
 }
 
+/// A write that takes effect unless there is no room for it, and what it is to be carried out with.
+struct Prepared {
+    row_key: Vec<u8>,
+    planned: Planned,
+    revision: Revision,
+    /// The entry as it is for the write.
+    before: Option<EntryMeta>,
+    /// The entry that is there and past its deadline.
+    expired: Option<EntryMeta>,
+    /// Bytes of the row of the one or the other.
+    row_bytes: Option<usize>,
+    draws: Draws,
+    index_keys: Vec<IndexKey>,
+}
+
 /// What a collection asks of a write into it.
 #[derive(Default)]
 struct Guide<'c> {
@@ -54,49 +70,67 @@ struct Guide<'c> {
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a write, or says why not.
-    pub(super) fn write(&mut self, op: WriteOp, caller: Caller) -> Result<Result<Written, Rejection>, Fault> {
+    pub(super) fn write(&mut self, op: WriteOp, caller: Caller) -> Tried<Written> {
         let collection = self.collection_of(op.key.as_bytes())?;
         if let Some(collection) = &collection
             && collection.rules.precondition_required()
             && lacks_precondition(&op)
         {
-            self.record_refusal(op, caller, &Rejection::PreconditionRequired);
-            return Ok(Err(Rejection::PreconditionRequired));
+            return Err(self.record_refusal(op, caller, Rejection::PreconditionRequired).into());
         }
         self.write_found(op, caller)
     }
 
-    fn record_refusal(&mut self, op: WriteOp, caller: Caller, rejection: &Rejection) {
-        self.record(op_kind(&op.change), Some(op.key), caller, AuditEffect::Refused(rejection.into()));
+    /// Gives the refusal back once there is a line of audit for it.
+    fn record_refusal(&mut self, op: WriteOp, caller: Caller, rejection: Rejection) -> Rejection {
+        self.record(op_kind(&op.change), Some(op.key), caller, AuditEffect::Refused((&rejection).into()));
+        rejection
     }
 
     /// Writes whether or not the write says what it expects.
-    pub(super) fn write_found(&mut self, op: WriteOp, caller: Caller) -> Result<Result<Written, Rejection>, Fault> {
+    pub(super) fn write_found(&mut self, op: WriteOp, caller: Caller) -> Tried<Written> {
         failpoint::pass(op.key.as_bytes());
-        if let Err(rejection) = self.check_ties(&op)? {
-            self.record_refusal(op, caller, &rejection);
-            return Ok(Err(rejection));
+        match split(self.judge_write(&op))? {
+            Ok(prepared) => Ok(self.commit(op, caller, prepared)?),
+            Err(rejection) => Err(self.record_refusal(op, caller, rejection).into()),
         }
-        let row_key = entry::row_key(op.key.as_bytes());
+    }
+
+    /// What a write comes to. Nothing is written yet.
+    fn judge_write(&mut self, op: &WriteOp) -> Tried<Prepared> {
+        self.check_ties(op)?;
         let collection = self.collection_of(op.key.as_bytes())?;
-        let mut guide = match &collection {
-            None => Guide::default(),
-            Some(collection) => match self.draws(collection)? {
-                Ok(draws) => Guide { collection: Some(collection), draws, ..Guide::default() },
-                Err(rejection) => {
-                    self.record_refusal(op, caller, &rejection);
-                    return Ok(Err(rejection));
-                }
-            },
+        let prepared = self.prepare(op, collection.as_deref())?;
+        self.check_limits(op, collection.as_deref(), &prepared)?;
+        Ok(prepared)
+    }
+
+    /// Whether the guard holds, and the session, if it is to go with one, lives and takes one more.
+    fn check_ties(&mut self, op: &WriteOp) -> Tried<()> {
+        self.check_guard(op.guard.as_deref())?;
+        let Some(id) = op.session else { return Ok(()) };
+        let goes_already = session::attached_key(id, AttachedKind::Entry, op.key.as_bytes());
+        if self.overlay.peek(&goes_already)?.is_none() {
+            self.check_session(id)?;
+        }
+        Ok(())
+    }
+
+    /// Plans a write over the entry as it is.
+    fn prepare(&mut self, op: &WriteOp, collection: Option<&CollectionRow>) -> Tried<Prepared> {
+        let draws = match collection {
+            Some(collection) => self.draws(collection)?,
+            None => Draws::default(),
         };
+        let mut guide = Guide { collection, draws, ..Guide::default() };
+        let row_key = entry::row_key(op.key.as_bytes());
         let clock = self.vars.clock;
         let steps = self.steps_so_far();
         let (newest, next) = (self.vars.revision, self.next_revision()?);
-        let (stored, read) = match self.overlay.get(&row_key)? {
-            None => (None, 0),
-            Some(row) => (Some(decode_current(&row_key, row, newest)?), row.len()),
+        let (stored, row_bytes) = match self.overlay.get(&row_key)? {
+            None => (None, None),
+            Some(row) => (Some(decode_current(&row_key, row, newest)?), Some(row.len())),
         };
-        let had_row = stored.is_some();
         let expired = stored.filter(|row| row.is_expired_at(clock)).map(|row| row.meta);
         let current = stored.filter(|row| !row.is_expired_at(clock));
         let before = current.map(|row| row.meta);
@@ -104,38 +138,40 @@ impl<V: View> Applier<'_, V> {
         let revision = if expired.is_some() { successor(next)? } else { next };
         guide.lock_key = matches!(op.change, Change::Lock(_) | Change::Claim { .. })
             .then(|| keyspace::lock::key_of(&self.batch.seed, self.batch.index, revision, op.key.as_bytes()));
-        let mut planned = plan(&op, current.as_ref(), revision, (clock, self.vars.wall), &mut guide, &steps)?;
-        self.take_bytes(read);
+        let planned = split(plan(op, current.as_ref(), revision, (clock, self.vars.wall), &mut guide, &steps))?;
+        // A refusal takes as much.
+        self.take_bytes(row_bytes.unwrap_or(0));
         self.take_steps(&steps);
-        if let (Ok(Planned { row: Some(_), .. }), Some(collection)) = (&planned, &collection)
+        let Guide { draws, index_keys, .. } = guide;
+        Ok(Prepared { row_key, planned: planned?, revision, before, expired, row_bytes, draws, index_keys })
+    }
+
+    /// Whether other entries, the session and quotas leave room for what a write puts there.
+    fn check_limits(&mut self, op: &WriteOp, collection: Option<&CollectionRow>, prepared: &Prepared) -> Tried<()> {
+        let Prepared { planned, before, expired, row_bytes, index_keys, .. } = prepared;
+        let Some(row) = &planned.row else { return Ok(()) };
+        if let Some(collection) = collection
             && op.change.brings_value()
-            && let Err(rejection) = self.check_unique(collection, &op.key, &guide.index_keys)?
         {
-            planned = Err(rejection);
+            self.check_unique(collection, &op.key, index_keys)?;
         }
-        if let Ok(Planned { row: Some(row), meta: Some(EntryMeta { session: Some(id), .. }), .. }) = &planned {
+        if let Some(EntryMeta { session: Some(id), .. }) = planned.meta {
             // What is expired and not removed yet makes room, too.
-            let replaced = before.or(expired);
-            let had = replaced.and_then(|meta| meta.session) == Some(*id);
-            if let Err(rejection) = self.check_session_bytes(*id, if had { read } else { 0 }, row.len())? {
-                planned = Err(rejection);
-            }
+            let replaced = before.or(*expired);
+            let had = replaced.and_then(|meta| meta.session) == Some(id);
+            self.check_session_bytes(id, row_bytes.filter(|_| had).unwrap_or(0), row.len())?;
         }
-        if let Ok(Planned { row: Some(row), .. }) = &planned
-            // A lock adds a few bytes for as long as it holds.
-            && !op.change.is_of_lock()
-            && let Err(rejection) = self.check_entry(op.key.as_bytes(), had_row.then_some(read), row.len())?
-        {
-            planned = Err(rejection);
+        // A lock adds a few bytes for as long as it holds.
+        if !op.change.is_of_lock() {
+            self.check_entry(op.key.as_bytes(), *row_bytes, row.len())?;
         }
-        let planned = match planned {
-            Ok(planned) => planned,
-            Err(rejection) => {
-                self.record_refusal(op, caller, &rejection);
-                return Ok(Err(rejection));
-            }
-        };
-        self.keep_draws(&guide.draws)?;
+        Ok(())
+    }
+
+    /// Carries out a write that is admitted.
+    fn commit(&mut self, op: WriteOp, caller: Caller, prepared: Prepared) -> Result<Written, Fault> {
+        let Prepared { row_key, planned, revision, before, expired, draws, index_keys, .. } = prepared;
+        self.keep_draws(&draws)?;
         if let Some(meta) = expired {
             self.expire(op.key.clone(), &row_key, &meta)?;
         }
@@ -148,26 +184,13 @@ impl<V: View> Applier<'_, V> {
         } else {
             let removed = planned.meta.is_none();
             let after = (planned.row, planned.meta.as_ref());
-            let previous = self.supersede(&op.key, &row_key, before.as_ref(), after, &guide.index_keys)?;
+            let previous = self.supersede(&op.key, &row_key, before.as_ref(), after, &index_keys)?;
             AuditEffect::Changed { previous, removed }
         };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
         self.record(op_kind(&op.change), Some(op.key), caller, effect);
         let meta = planned.meta.map(|meta| lock::told_to_holder(meta, planned.key));
-        Ok(Ok(Written { meta, previous: planned.previous }))
-    }
-
-    /// Whether the guard holds, and the session, if it is to go with one, lives and takes one more.
-    fn check_ties(&mut self, op: &WriteOp) -> Result<Result<(), Rejection>, Fault> {
-        if let Err(rejection) = self.check_guard(op.guard.as_deref())? {
-            return Ok(Err(rejection));
-        }
-        let Some(id) = op.session else { return Ok(Ok(())) };
-        let goes_already = session::attached_key(id, AttachedKind::Entry, op.key.as_bytes());
-        if self.overlay.peek(&goes_already)?.is_some() {
-            return Ok(Ok(()));
-        }
-        Ok(self.check_session(id)?.map(|_| ()))
+        Ok(Written { meta, previous: planned.previous })
     }
 
     /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
@@ -338,34 +361,29 @@ fn plan(
     (clock, wall): (ClusterMillis, WallMillis),
     guide: &mut Guide<'_>,
     steps: &Steps,
-) -> Result<Result<Planned, Rejection>, Fault> {
-    let checked = check_command(op).and_then(|()| {
-        current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
-        check_expect(&op.expect, Some(&op.change), current, clock)?;
-        let condition = understood(guide.collection, &op.condition, wall);
-        let document = document(&condition, op.change.patch().is_some(), current, steps)?;
-        let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
-        let meta = current.map(|row| &row.meta);
-        check_condition(
-            &condition,
-            current,
-            &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), clock, wall },
-            steps,
-        )?;
-        let value = new_value(op, current, document, wall, steps)?;
-        if op.change.brings_value() { guide.conform(value, current, wall, steps) } else { Ok(value) }
-    });
-    let value = match checked {
-        Ok(value) => value,
-        Err(rejection) => return Ok(Err(rejection)),
-    };
+) -> Tried<Planned> {
+    check_command(op)?;
+    current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
+    check_expect(&op.expect, Some(&op.change), current, clock)?;
+    let condition = understood(guide.collection, &op.condition, wall);
+    let document = document(&condition, op.change.patch().is_some(), current, steps)?;
+    let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
+    let meta = current.map(|row| &row.meta);
+    check_condition(
+        &condition,
+        current,
+        &Subject { key: &op.key, meta, is_locked, document: document.as_ref(), clock, wall },
+        steps,
+    )?;
+    let value = new_value(op, current, document, wall, steps)?;
+    let value = if op.change.brings_value() { guide.conform(value, current, wall, steps)? } else { value };
     let previous = current.filter(|_| op.return_previous).map(EntryRow::to_shown);
     let Some((kind, data)) = value else {
-        return Ok(Ok(Planned { row: None, meta: None, key: None, previous }));
+        return Ok(Planned { row: None, meta: None, key: None, previous });
     };
     if let (true, Some(row)) = (op.change.is_of_lock(), current) {
         let (meta, key) = lock::relocked(&op.change, row, revision, clock, guide.lock_key);
-        return Ok(Ok(Planned::new(&EntryRow { meta, key, is_relocked: true, kind, data: &data }, previous)));
+        return Ok(Planned::new(&EntryRow { meta, key, is_relocked: true, kind, data: &data }, previous));
     }
     let meta = EntryMeta {
         create_revision: current.map_or(revision, |row| row.meta.create_revision),
@@ -388,7 +406,7 @@ fn plan(
         },
     };
     let key = guide.lock_key.filter(|_| meta.locked_until.is_some());
-    Ok(Ok(Planned::new(&EntryRow { meta, key, is_relocked: false, kind, data: &data }, previous)))
+    Ok(Planned::new(&EntryRow { meta, key, is_relocked: false, kind, data: &data }, previous))
 }
 
 /// What is wrong with the command whatever the state. The texts of refusals in this file are kept in the request

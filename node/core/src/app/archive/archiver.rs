@@ -578,15 +578,27 @@ async fn is_outdated(archive: &Archive, base: BaseName, recipients: &Recipients)
     }
 }
 
-/// Removes what nobody needs any more. Nothing, while the last try of a restore failed: what would be removed may be needed yet.
+/// Removes what nobody needs any more. Nothing, while the last try of a restore failed, or it is not known what it came to: what would be removed
+/// may be needed yet. Where no more are tried, a note that is not taken is none.
 async fn prune(
     archive: Archive,
     settings: ArchiveSettings,
     now: WallMillis,
     most: usize,
 ) -> Result<Pruned, ArchiveError> {
-    let verified = archive.verified().await?;
+    let noted = archive.verified().await;
     let mut catalogue = archive.catalogue().await?;
+    let verified = match noted {
+        Err(error) if error.is_of_an_object() && settings.tries_restores() => {
+            tracing::warn!(%error, "nothing is removed from the archive until a restore was tried anew");
+            return Ok(Pruned { removed: 0, bases: 0, listing: Listing::by(&catalogue) });
+        }
+        Err(error) if error.is_of_an_object() => {
+            tracing::warn!(%error, "what the last try of a restore noted is not taken");
+            None
+        }
+        noted => noted?,
+    };
     if let Some(fault) = verified.as_ref().and_then(|verified| verified.fault.as_ref()) {
         tracing::warn!(fault, "nothing is removed from the archive, since a restore was tried and is not to be had");
         return Ok(Pruned { removed: 0, bases: 0, listing: Listing::by(&catalogue) });

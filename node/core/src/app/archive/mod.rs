@@ -51,6 +51,11 @@ impl ArchiveSettings {
     pub fn can_read(&self) -> bool {
         self.recipients.is_none() || !self.keys.is_none()
     }
+
+    /// Whether this node tries restores while it leads.
+    pub fn tries_restores(&self) -> bool {
+        self.verify_every.is_some() && self.can_read()
+    }
 }
 
 /// The words of the settings, for people.

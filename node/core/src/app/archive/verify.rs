@@ -103,11 +103,12 @@ async fn try_where_due(
     Ok(Some(verified))
 }
 
-/// What the last try noted. A note that is damaged says nothing, and the next one takes its place: until then nothing is removed.
+/// What the last try noted. A note that is damaged, or not by the key of the nodes, says nothing, and the next one takes its place: until then
+/// nothing is removed.
 fn known(noted: Result<Option<Verified>, ArchiveError>) -> Result<Option<Verified>, ArchiveError> {
     match noted {
         Err(error) if error.is_of_an_object() => {
-            tracing::warn!(%error, "what the last try of a restore noted cannot be read; the next one writes it anew");
+            tracing::warn!(%error, "what the last try of a restore noted is not taken; the next one writes it anew");
             Ok(None)
         }
         noted => noted,
@@ -401,8 +402,12 @@ mod tests {
 
     #[test]
     fn a_note_that_is_damaged_is_written_anew_and_one_that_cannot_be_read_now_is_read_again() {
-        let damaged = ArchiveError::Damaged { object: "verified.json".into(), what: "a byte is another".into() };
-        assert_eq!(known(Err(damaged)).expect("the next try goes on"), None);
+        let object = || "verified.json".to_owned();
+        let damaged = ArchiveError::Damaged { object: object(), what: "a byte is another".into() };
+        let without_mac = ArchiveError::Locked { object: object(), what: "has no MAC".into() };
+        for error in [damaged, without_mac, ArchiveError::Forged { object: object() }] {
+            assert_eq!(known(Err(error)).expect("the next try goes on"), None);
+        }
         assert_eq!(known(Ok(None)).expect("nothing is noted"), None);
         assert!(known(Err(ArchiveError::Refused("no route".into()))).is_err());
     }

@@ -41,7 +41,7 @@ pub async fn admit(app: &App, newcomer: NodeDisk, credential: &Credential<'_>, d
     // Who was removed a moment ago is known here once that is applied.
     app.read_barrier(Consistency::Linearizable, deadline).await.map_err(|_| Stop::Late)?;
     let state = app.state();
-    let fault = |fault: quorate_store::state::StateFault| Stop::Refused(fault.to_string());
+    let fault = |fault: quorate_machine::query::StateFault| Stop::Refused(fault.to_string());
     if state.was_removed(newcomer).map_err(fault)? {
         return Err(Stop::DiskRemoved(explain(newcomer, MembersFault::DiskRemoved)));
     }

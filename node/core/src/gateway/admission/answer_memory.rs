@@ -52,6 +52,8 @@ pub struct Share {
     values: Arc<Semaphore>,
     /// The same for operations of streams. Others have no part in it: nobody knows when those are read.
     stream_values: Arc<Semaphore>,
+    /// The same for operations of streams that show one only if they are refused.
+    stream_refusals: Arc<Semaphore>,
     /// Its connections with something on its way, each by where it is.
     readers: AliveTable<usize, ConnectionMonitor>,
 }
@@ -168,10 +170,14 @@ impl AnswerMemory {
     pub fn share(&self, account: Account) -> Arc<Share> {
         let make = || {
             let (account, [bytes, stream_ops]) = (account.clone(), Default::default());
-            let [values, stream_values] = [limits::ASKED_VALUES_OF_ACCOUNT_MAX, limits::STREAM_VALUES_OF_ACCOUNT_MAX]
-                .map(|most| Arc::new(Semaphore::new(most)));
+            let [values, stream_values, stream_refusals] = [
+                limits::ASKED_VALUES_OF_ACCOUNT_MAX,
+                limits::STREAM_VALUES_OF_ACCOUNT_MAX,
+                limits::STREAM_REFUSALS_OF_ACCOUNT_MAX,
+            ]
+            .map(|most| Arc::new(Semaphore::new(most)));
             let (all, readers) = (Arc::clone(&self.0), AliveTable::default());
-            Share { all, account, bytes, stream_ops, values, stream_values, readers }
+            Share { all, account, bytes, stream_ops, values, stream_values, stream_refusals, readers }
         };
         self.0.shares.get(account.clone(), make)
     }
@@ -414,6 +420,20 @@ impl StreamOp {
         permit.ok().map(|of_account| StreamValue { _of_account: of_account })
     }
 
+    /// Takes room for the entry that it shows if it is refused, at once or never.
+    pub fn try_refusal(&self) -> Option<StreamValue> {
+        let permit = Arc::clone(&self.0.stream_refusals).try_acquire_owned();
+        permit.ok().map(|of_account| StreamValue { _of_account: of_account })
+    }
+
+    /// Says why an operation is not told the entry for which it was refused.
+    pub fn no_entry() -> Failure {
+        Failure::too_many(
+            "this line was refused and changed nothing; the entry as it is has no room among the answers of the streams of this \
+             account that are not sent yet. Read the answers sooner, and send the line again",
+        )
+    }
+
     /// Takes it once there is some.
     pub async fn value(&self) -> StreamValue {
         let of_account = Arc::clone(&self.0.stream_values).acquire_owned().await.expect(OPEN);
@@ -589,6 +609,19 @@ mod tests {
         assert!(futures::poll!(waiting.as_mut()).is_pending());
         drop(held);
         drop(waiting.await);
+    }
+
+    #[test]
+    fn so_many_operations_of_streams_have_room_for_what_their_refusals_show() {
+        let memory = AnswerMemory::new(1);
+        let op = memory.share(account(1)).stream_op();
+        let most = limits::STREAM_REFUSALS_OF_ACCOUNT_MAX;
+        let held: Vec<_> = std::iter::from_fn(|| op.try_refusal()).take(most + 1).collect();
+        assert_eq!(held.len(), most);
+        assert!(op.try_value().is_some(), "what is asked for has room of its own");
+        assert!(memory.share(account(2)).stream_op().try_refusal().is_some(), "that of others is their own");
+        drop(held);
+        assert!(op.try_refusal().is_some());
     }
 
     #[test]

@@ -87,6 +87,7 @@ pub struct Authenticator {
     throttle: Throttle,
     slowed_signatures: PerSecond,
     strangers: Semaphore,
+    rightless: Semaphore,
     counts: Arc<AuthCounts>,
     audit: Option<Arc<AuditFile>>,
 }
@@ -94,6 +95,9 @@ pub struct Authenticator {
 /// Requests at a time whose proof this node does not know and for which it asks the leader whether it is behind. They share its answers;
 /// what is bounded is how many of them wait where there is none.
 const STRANGERS_MAX: usize = 64;
+
+/// The same for requests of callers who have no right at all as far as this node knows.
+const RIGHTLESS_MAX: usize = 64;
 
 /// Signatures that are looked at for all addresses together that were slowed down: a hundredth of a processor.
 const SLOWED_SIGNATURES_A_SECOND: u64 = 100;
@@ -110,6 +114,7 @@ impl Authenticator {
             throttle: Throttle::default(),
             slowed_signatures: PerSecond::new(SLOWED_SIGNATURES_A_SECOND),
             strangers: Semaphore::new(STRANGERS_MAX),
+            rightless: Semaphore::new(RIGHTLESS_MAX),
             counts: Arc::default(),
             audit,
         }
@@ -211,6 +216,13 @@ impl Authenticator {
         self.strangers.try_acquire().map_err(|_full| {
             Failure::too_many("too many at a time bring a token or certificate that this node does not know")
                 .after(STRANGERS_RETRY)
+        })
+    }
+
+    /// A place among those without any right for whom the leader is asked. They proved who they are, so their address is no reason to refuse it.
+    pub fn ask_for_rightless(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        self.rightless.try_acquire().map_err(|_full| {
+            Failure::too_many("too many at a time ask of whom this node knows no right").after(STRANGERS_RETRY)
         })
     }
 

@@ -17,8 +17,10 @@ pub enum Guard {
     Backup,
     /// Who may see how the cluster is.
     Monitor,
-    /// Who has a right on what the request names: its handler says what that is.
+    /// Who has a right on what the request names: its handler says what that is. Callers without any are refused by the head alone.
     Judged,
+    /// Whose is what the request names, a session, whatever rights they have left: its handler says whose that is.
+    Owned,
 }
 
 impl Guard {
@@ -28,7 +30,7 @@ impl Guard {
             Self::Admin => Some(Permission::Admin),
             Self::Backup => Some(Permission::Backup),
             Self::Monitor => Some(Permission::Monitor),
-            Self::None | Self::Known | Self::Judged => None,
+            Self::None | Self::Known | Self::Judged | Self::Owned => None,
         }
     }
 

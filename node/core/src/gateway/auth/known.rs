@@ -8,8 +8,8 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
+use quorate_machine::query::StateFault;
 use quorate_store::access::Rights;
-use quorate_store::state::StateFault;
 use quorate_store::types::{ROOT, Revision, RoleName, TokenId, TokenRow, UserName};
 
 use crate::backend::Node;

@@ -7,17 +7,17 @@ use std::borrow::Cow;
 use super::finder::{FindMoment, FindPin, FindQuery, FindRead, Finder};
 use super::indexed;
 use super::listing::{self, Range};
-use super::shared::Moment;
-use super::types::StateFault;
+use super::{Cursor, Moment, Snapshot};
 use crate::keyspace::audit;
 use crate::keyspace::{after_prefix, family, family_range};
+use crate::machine::Fault;
 use crate::types::CollectionRow;
 use crate::types::{Key, Revision};
 
 /// Answers a query.
-pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, StateFault> {
+pub fn find(moment: &Moment<impl Snapshot>, query: &FindQuery) -> Result<FindRead, Fault> {
     let pin = match query.moment {
-        FindMoment::Now(wall) => FindPin { wall: moment.record.vars.wall.max(wall), ..now(moment) },
+        FindMoment::Now(wall) => FindPin { wall: moment.vars.wall.max(wall), ..now(moment) },
         FindMoment::Revision(revision) | FindMoment::Pinned(FindPin { revision, .. })
             if revision < moment.at.oldest_revision =>
         {
@@ -53,12 +53,12 @@ pub(crate) fn find(moment: &Moment<'_>, query: &FindQuery) -> Result<FindRead, S
 
 /// Answers a query by an index of the collection whose keys begin with `keys`, if there is one that leads to an answer.
 fn by_index(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     query: &FindQuery,
     pin: FindPin,
     keys: &[u8],
     collection: &CollectionRow,
-) -> Result<Option<FindRead>, StateFault> {
+) -> Result<Option<FindRead>, Fault> {
     let ways = indexed::ways(collection, query, pin);
     // A count that was cut was one in the order of keys, and goes on in it.
     let goes_on = query.wanted.is_count() && query.after.is_some();
@@ -87,7 +87,7 @@ fn by_index(
 }
 
 /// Answers a query by looking at the entries in the order of keys.
-fn scan(moment: &Moment<'_>, query: &FindQuery, pin: FindPin) -> Result<FindRead, StateFault> {
+fn scan(moment: &Moment<impl Snapshot>, query: &FindQuery, pin: FindPin) -> Result<FindRead, Fault> {
     let takes_all = Finder::takes_all(query);
     let after = query.after.as_ref();
     let after_entry = match after.filter(|_| takes_all) {
@@ -102,13 +102,13 @@ fn scan(moment: &Moment<'_>, query: &FindQuery, pin: FindPin) -> Result<FindRead
 }
 
 /// The clocks as of now.
-fn now(moment: &Moment<'_>) -> FindPin {
-    FindPin { revision: moment.at.revision, clock: moment.at.clock, wall: moment.record.vars.wall }
+fn now(moment: &Moment<impl Snapshot>) -> FindPin {
+    FindPin { revision: moment.at.revision, clock: moment.at.clock, wall: moment.vars.wall }
 }
 
 /// A revision with the clocks of the batch that took it, the same on every node. Where that batch is not known any more,
 /// nothing is expired, and the wall clock is the present one.
-fn pin_of(moment: &Moment<'_>, revision: Revision) -> Result<FindPin, StateFault> {
+fn pin_of(moment: &Moment<impl Snapshot>, revision: Revision) -> Result<FindPin, Fault> {
     let mut rows = moment.rows(&audit::row_key(revision, 0), &family_range(family::AUDIT).1);
     rows.seek_to_first();
     rows.status()?;

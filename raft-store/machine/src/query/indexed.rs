@@ -6,12 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use rocksdb::DBRawIteratorWithThreadMode;
-
 use super::finder::{FindPin, FindQuery, Finder, Wanted, parse, row_of};
 use super::listing;
-use super::shared::Moment;
-use super::types::StateFault;
+use super::{Cursor, Moment, Snapshot};
 use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Json, Steps, Subject, order};
@@ -19,6 +16,7 @@ use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
 use crate::limits;
+use crate::machine::Fault;
 use crate::rules::{IndexRule, Selection, candidates, selections};
 use crate::types::{CollectionRow, IndexStage};
 use crate::types::{Entry, Key, Revision};
@@ -27,29 +25,26 @@ use crate::types::{Entry, Key, Revision};
 const CHANGES_MAX: usize = 10_000;
 
 /// A way along an index.
-pub(crate) struct Way {
+pub struct Way {
     selection: Selection,
     rule: IndexRule,
 }
 
 impl Way {
     /// Whether entries come in the order asked for.
-    pub(crate) fn is_in_order(&self) -> bool {
+    pub fn is_in_order(&self) -> bool {
         self.selection.in_order
     }
 
     /// The fields of the index.
-    pub(crate) fn fields(&self) -> &[Path] {
+    pub fn fields(&self) -> &[Path] {
         self.rule.fields()
     }
 }
 
 /// The collection that all keys with this prefix belong to, if it is declared, and what all its keys begin with.
-pub(crate) fn collection_of(
-    moment: &Moment<'_>,
-    prefix: &[u8],
-) -> Result<Option<(Vec<u8>, CollectionRow)>, StateFault> {
-    if moment.record.vars.collections == 0 {
+pub fn collection_of(moment: &Moment<impl Snapshot>, prefix: &[u8]) -> Result<Option<(Vec<u8>, CollectionRow)>, Fault> {
+    if moment.vars.collections == 0 {
         return Ok(None);
     }
     for name in candidates(prefix) {
@@ -61,7 +56,7 @@ pub(crate) fn collection_of(
 }
 
 /// The indexes that are of use, the best first.
-pub(crate) fn ways(collection: &CollectionRow, query: &FindQuery, pin: FindPin) -> Vec<Way> {
+pub fn ways(collection: &CollectionRow, query: &FindQuery, pin: FindPin) -> Vec<Way> {
     let all = collection.rules.indexes().iter().zip(&collection.indexes);
     let ready: Vec<_> =
         all.filter(|(_, state)| state.stage == IndexStage::Ready).map(|(rule, state)| (rule, state.id)).collect();
@@ -74,11 +69,11 @@ pub(crate) fn ways(collection: &CollectionRow, query: &FindQuery, pin: FindPin) 
 }
 
 /// The keys with a prefix whose entries or the locks on them changed after a revision; `None` where there were too many changes to tell.
-pub(crate) fn changed_since(
-    moment: &Moment<'_>,
+pub fn changed_since(
+    moment: &Moment<impl Snapshot>,
     revision: Revision,
     prefix: &[u8],
-) -> Result<Option<BTreeSet<Key>>, StateFault> {
+) -> Result<Option<BTreeSet<Key>>, Fault> {
     let mut changed = BTreeSet::new();
     if revision >= moment.at.revision {
         return Ok(Some(changed));
@@ -109,14 +104,14 @@ pub(crate) fn changed_since(
 /// Shows the finder the entries along the way, and those that changed since the moment as they were then; where the way is
 /// in order, from after the place of [`FindQuery::after`] on. `false` where those that changed are too large to be held at
 /// once, and nothing was shown. `changed` are all of the collection.
-pub(crate) fn walk(
-    moment: &Moment<'_>,
+pub fn walk(
+    moment: &Moment<impl Snapshot>,
     query: &FindQuery,
     pin: FindPin,
     way: &Way,
     changed: &BTreeSet<Key>,
     finder: &mut Finder<'_>,
-) -> Result<bool, StateFault> {
+) -> Result<bool, Fault> {
     let goes_on = way.is_in_order() && !query.wanted.is_count();
     let floor = match query.after.as_ref().filter(|_| goes_on) {
         Some(key) => Some(place_at(moment, pin, way, key)?),
@@ -143,7 +138,7 @@ pub(crate) fn walk(
                     true => {
                         let row = moment.snapshot.get_pinned(entry::row_key(key))?;
                         let row =
-                            row.ok_or_else(|| StateFault::new(format!("{} is indexed only", key.escape_ascii())))?;
+                            row.ok_or_else(|| Fault::Invariant(format!("{} is indexed only", key.escape_ascii())))?;
                         finder.look(key, Some(entry::decode(&row)?))?
                     }
                 };
@@ -159,7 +154,7 @@ pub(crate) fn walk(
     Ok(true)
 }
 
-fn step(rows: &mut DBRawIteratorWithThreadMode<'_, rocksdb::DB>, reverse: bool) {
+fn step(rows: &mut impl Cursor, reverse: bool) {
     if reverse { rows.prev() } else { rows.next() }
 }
 
@@ -182,7 +177,7 @@ fn ranges(way: &Way, floor: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Where an entry stood in the index at the moment of the find, had there been one then.
-fn place_at(moment: &Moment<'_>, pin: FindPin, way: &Way, key: &Key) -> Result<Vec<u8>, StateFault> {
+fn place_at(moment: &Moment<impl Snapshot>, pin: FindPin, way: &Way, key: &Key) -> Result<Vec<u8>, Fault> {
     let entry = listing::entry_at(moment, key, pin.revision)?;
     let document = entry.as_ref().map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
     Ok(place(way, key, document.as_ref()))
@@ -206,13 +201,13 @@ struct Old<'a> {
 
 impl<'a> Old<'a> {
     fn new(
-        moment: &Moment<'_>,
+        moment: &Moment<impl Snapshot>,
         query: &FindQuery,
         pin: FindPin,
         way: &Way,
         changed: &'a BTreeSet<Key>,
         floor: Option<&[u8]>,
-    ) -> Result<Option<Self>, StateFault> {
+    ) -> Result<Option<Self>, Fault> {
         let reverse = way.selection.reverse;
         let (mut entries, mut bytes) = (Vec::new(), 0_usize);
         let (ready, steps) = (query.criteria.ready(), Steps::up_to(limits::COMMAND_STEPS_MAX));
@@ -248,7 +243,7 @@ impl<'a> Old<'a> {
     }
 
     /// Shows those whose place is before this one. Whether the finder wants more.
-    fn show_before(&mut self, finder: &mut Finder<'_>, row_key: &[u8]) -> Result<bool, StateFault> {
+    fn show_before(&mut self, finder: &mut Finder<'_>, row_key: &[u8]) -> Result<bool, Fault> {
         let reverse = self.reverse;
         let is_before = |place: &[u8]| if reverse { place > row_key } else { place < row_key };
         while let Some((_, key, entry)) = self.entries.pop_if(|(place, ..)| is_before(place)) {
@@ -259,7 +254,7 @@ impl<'a> Old<'a> {
         Ok(true)
     }
 
-    fn show_rest(mut self, finder: &mut Finder<'_>) -> Result<(), StateFault> {
+    fn show_rest(mut self, finder: &mut Finder<'_>) -> Result<(), Fault> {
         while let Some((_, key, entry)) = self.entries.pop() {
             if !finder.look(key.as_bytes(), Some(row_of(&entry)))? {
                 break;

@@ -2,12 +2,12 @@
 //!
 //! Owns what is told of it. Never changes anything, and never decides what a fault becomes; that is the machine's.
 
-use super::shared::Moment;
-use super::types::StateFault;
+use super::{Cursor, Moment, Snapshot};
 use crate::codec;
 use crate::keyspace::fault::{self, FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::{family, family_range};
 use crate::limits;
+use crate::machine::Fault;
 
 /// What faulted, newest commands first.
 #[derive(Debug, Clone, Default)]
@@ -41,19 +41,19 @@ pub struct Parked {
 }
 
 /// How much was contained.
-pub(crate) fn counts(moment: &Moment<'_>) -> Result<FaultCounts, StateFault> {
+pub fn counts(moment: &Moment<impl Snapshot>) -> Result<FaultCounts, Fault> {
     let row = moment.snapshot.get_pinned(fault::COUNTS_KEY)?;
     Ok(row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default())
 }
 
 /// How many commands are kept and how many pieces of work are set aside: what somebody can still do something about.
-pub(crate) fn open(moment: &Moment<'_>) -> Result<(usize, u64), StateFault> {
+pub fn open(moment: &Moment<impl Snapshot>) -> Result<(usize, u64), Fault> {
     let kept = each(moment, family::FAULT, limits::FAULTS_KEPT_MAX, |_, _| Ok(()))?;
     Ok((kept.len(), counts(moment)?.parked))
 }
 
 /// Everything that is kept of contained faults, within bounds.
-pub(crate) fn faults(moment: &Moment<'_>) -> Result<FaultsRead, StateFault> {
+pub fn faults(moment: &Moment<impl Snapshot>) -> Result<FaultsRead, Fault> {
     let mut commands = each(moment, family::FAULT, limits::FAULTS_KEPT_MAX, |row_key, row| {
         let (index, nth) = fault::decode_key(row_key)?;
         Ok(KeptFault { index, nth, row: codec::decode(row)? })
@@ -67,11 +67,11 @@ pub(crate) fn faults(moment: &Moment<'_>) -> Result<FaultsRead, StateFault> {
 
 /// The first rows of a family.
 fn each<T>(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     family: u8,
     limit: usize,
-    decode: impl Fn(&[u8], &[u8]) -> Result<T, StateFault>,
-) -> Result<Vec<T>, StateFault> {
+    decode: impl Fn(&[u8], &[u8]) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
     let (start, end) = family_range(family);
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();

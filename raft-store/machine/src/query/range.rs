@@ -59,7 +59,7 @@ impl WatchRange {
     }
 
     /// Bytes of keys that it holds.
-    pub(crate) fn key_bytes(&self) -> usize {
+    pub fn key_bytes(&self) -> usize {
         match self {
             Self::Key(key) => key.as_bytes().len(),
             Self::Prefix(prefix) => prefix.len(),

@@ -4,20 +4,15 @@
 
 use std::cmp::Ordering;
 
-use rocksdb::{DB, DBRawIteratorWithThreadMode};
-
-use super::counts::{Counts, Known};
-use super::shared::Moment;
-use super::types::{ListPage, ListQuery, ListRead, ReadPosition, StateFault};
+use super::{Cursor, ListPage, ListQuery, ListRead, Moment, ReadPosition, Snapshot};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::{deadline, family, family_range, relocked};
+use crate::machine::Fault;
 use crate::types::{Entry, Key, Revision};
 
-type Rows<'m> = DBRawIteratorWithThreadMode<'m, DB>;
-
 /// Lists a page.
-pub(crate) fn list(moment: &Moment<'_>, query: &ListQuery) -> Result<ListRead, StateFault> {
+pub fn list(moment: &Moment<impl Snapshot>, query: &ListQuery) -> Result<ListRead, Fault> {
     let at = match position(moment, query.revision) {
         Ok(at) => at,
         Err(refusal) => return Ok(refusal),
@@ -32,7 +27,7 @@ pub(crate) fn list(moment: &Moment<'_>, query: &ListQuery) -> Result<ListRead, S
         }
         bytes_left = bytes_left.saturating_sub(bytes);
         let entry: Entry = if query.keys_only { row.to_entry_without_data() } else { row.to_entry() };
-        let key = Key::new(key).map_err(|error| StateFault::because("a stored key is not one", error))?;
+        let key = Key::new(key).map_err(|error| Fault::Invariant(format!("a stored key is none: {error}")))?;
         page.entries.push((key, entry));
         Ok(true)
     })?;
@@ -44,11 +39,11 @@ const STEP_MAX: u64 = 4_096;
 
 /// Counts what a listing without bounds would give. A revision that cannot be read is a fault of the caller, who must
 /// have listed or checked before; it counts nothing.
-pub(crate) fn count(
-    moment: &Moment<'_>,
+pub fn count(
+    moment: &Moment<impl Snapshot>,
     query: &ListQuery,
-    counts: &Counts,
-) -> Result<(ReadPosition, u64), StateFault> {
+    counts: &impl Counts,
+) -> Result<(ReadPosition, u64), Fault> {
     let at = match position(moment, query.revision) {
         Ok(at) => at,
         Err(_) => return Ok((moment.at, 0)),
@@ -63,8 +58,48 @@ pub(crate) fn count(
     Ok((at, stored.saturating_sub(expired)))
 }
 
+/// A range of keys.
+pub type Bounds<'b> = (&'b [u8], Option<&'b [u8]>);
+
+/// Counts that were found before.
+pub trait Counts {
+    /// What is known of the count of a range at a revision.
+    fn known(&self, range: Bounds<'_>, revision: Revision) -> Known;
+
+    /// Keeps what was found out by a walk.
+    fn found(&self, range: Bounds<'_>, revision: Revision, count: u64);
+}
+
+/// What is known of a count.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It.
+    Count(u64),
+    /// That of the same range from this key on, which is before it.
+    From(Vec<u8>, u64),
+    /// Nothing.
+    Nothing,
+}
+
+/// Keeps no count: each is walked anew.
+#[derive(Debug)]
+pub struct Uncounted;
+
+impl Counts for Uncounted {
+    fn known(&self, _range: Bounds<'_>, _revision: Revision) -> Known {
+        Known::Nothing
+    }
+
+    fn found(&self, _range: Bounds<'_>, _revision: Revision, _count: u64) {}
+}
+
 /// How many entries of a range are stored at a revision.
-fn stored_count(moment: &Moment<'_>, range: Range<'_>, revision: Revision, counts: &Counts) -> Result<u64, StateFault> {
+fn stored_count(
+    moment: &Moment<impl Snapshot>,
+    range: Range<'_>,
+    revision: Revision,
+    counts: &impl Counts,
+) -> Result<u64, Fault> {
     let bounds = (range.start, range.end);
     let count = match counts.known(bounds, revision) {
         Known::Count(count) => return Ok(count),
@@ -86,7 +121,7 @@ fn stored_count(moment: &Moment<'_>, range: Range<'_>, revision: Revision, count
 }
 
 /// The same by a walk, which ends at `most`. Of entries as they are now only the keys are looked at.
-fn walked_count(moment: &Moment<'_>, range: Range<'_>, revision: Revision, most: u64) -> Result<u64, StateFault> {
+fn walked_count(moment: &Moment<impl Snapshot>, range: Range<'_>, revision: Revision, most: u64) -> Result<u64, Fault> {
     let mut count = 0;
     if revision < moment.at.revision {
         walk_past(moment, range, revision, |_, row| {
@@ -105,7 +140,7 @@ fn walked_count(moment: &Moment<'_>, range: Range<'_>, revision: Revision, most:
 }
 
 /// How many entries of a range are stored and past their deadline.
-fn expired_count(moment: &Moment<'_>, range: Range<'_>) -> Result<u64, StateFault> {
+fn expired_count(moment: &Moment<impl Snapshot>, range: Range<'_>) -> Result<u64, Fault> {
     let (start, end) = deadline::due_range(moment.at.clock);
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();
@@ -120,7 +155,7 @@ fn expired_count(moment: &Moment<'_>, range: Range<'_>) -> Result<u64, StateFaul
 }
 
 /// Where a query is evaluated, or why it cannot be.
-fn position(moment: &Moment<'_>, revision: Option<Revision>) -> Result<ReadPosition, ListRead> {
+fn position(moment: &Moment<impl Snapshot>, revision: Option<Revision>) -> Result<ReadPosition, ListRead> {
     match revision {
         None => Ok(moment.at),
         Some(revision) if revision < moment.at.oldest_revision => Err(ListRead::Compacted(moment.at)),
@@ -131,13 +166,13 @@ fn position(moment: &Moment<'_>, revision: Option<Revision>) -> Result<ReadPosit
 
 /// A range of keys, and from which end.
 #[derive(Clone, Copy)]
-pub(crate) struct Range<'q> {
+pub struct Range<'q> {
     /// First key, inclusive.
-    pub(crate) start: &'q [u8],
+    pub start: &'q [u8],
     /// End key, exclusive.
-    pub(crate) end: Option<&'q [u8]>,
+    pub end: Option<&'q [u8]>,
     /// From the end backwards.
-    pub(crate) reverse: bool,
+    pub reverse: bool,
 }
 
 impl<'q> Range<'q> {
@@ -148,10 +183,10 @@ impl<'q> Range<'q> {
 
 /// Calls `visit` with each live key and its row, in the order asked for, until it says `false`.
 fn walk_live(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     query: &ListQuery,
-    mut visit: impl FnMut(&[u8], EntryRow<'_>) -> Result<bool, StateFault>,
-) -> Result<(), StateFault> {
+    mut visit: impl FnMut(&[u8], EntryRow<'_>) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     let judges_expiry = query.revision.is_none();
     walk(moment, Range::of(query), query.revision, |key, row| match row {
         Some(row) if !(judges_expiry && row.is_expired_at(moment.at.clock)) => visit(key, row),
@@ -161,12 +196,12 @@ fn walk_live(
 
 /// Calls `visit` with each key, in the order asked for, until it says `false`. Without a row where the key had no entry at
 /// the revision. Expiry is not judged.
-pub(crate) fn walk(
-    moment: &Moment<'_>,
+pub fn walk(
+    moment: &Moment<impl Snapshot>,
     range: Range<'_>,
     revision: Option<Revision>,
-    visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, StateFault>,
-) -> Result<(), StateFault> {
+    visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     if range.end.is_some_and(|end| end <= range.start) {
         return Ok(());
     }
@@ -177,10 +212,10 @@ pub(crate) fn walk(
 }
 
 fn walk_now(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     range: Range<'_>,
-    mut visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, StateFault>,
-) -> Result<(), StateFault> {
+    mut visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     let mut entries = EntryWalk::new(moment, range);
     while let Some((key, row)) = entries.current()? {
         if !visit(key, Some(row))? {
@@ -193,11 +228,11 @@ fn walk_now(
 
 /// The current entry of a key counts where it is old enough, else the newest old version that is.
 fn walk_past(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     range: Range<'_>,
     revision: Revision,
-    mut visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, StateFault>,
-) -> Result<(), StateFault> {
+    mut visit: impl FnMut(&[u8], Option<EntryRow<'_>>) -> Result<bool, Fault>,
+) -> Result<(), Fault> {
     let mut entries = EntryWalk::new(moment, range);
     let mut versions = VersionWalk::new(moment, range);
     let mut locks = relocks(moment);
@@ -242,9 +277,9 @@ fn walk_past(
 }
 
 /// The entry of a key as it was at a revision that can be read.
-pub(crate) fn entry_at(moment: &Moment<'_>, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+pub fn entry_at(moment: &Moment<impl Snapshot>, key: &Key, revision: Revision) -> Result<Option<Entry>, Fault> {
     let current = moment.snapshot.get_pinned(entry::row_key(key.as_bytes()))?;
-    history::read_at::<StateFault>(
+    history::read_at::<Fault>(
         key.as_bytes(),
         revision,
         current.as_deref(),
@@ -257,36 +292,36 @@ pub(crate) fn entry_at(moment: &Moment<'_>, key: &Key, revision: Revision) -> Re
 }
 
 /// What locks were before they changed.
-fn relocks<'m>(moment: &'m Moment<'_>) -> Rows<'m> {
+fn relocks<S: Snapshot>(moment: &Moment<S>) -> S::Cursor<'_> {
     let (start, end) = family_range(family::RELOCKED);
     moment.rows(&start, &end)
 }
 
 /// A version with the lock that was on it at a revision.
 fn locked_as_at<'r>(
-    locks: &mut Rows<'_>,
+    locks: &mut impl Cursor,
     key: &[u8],
     row: EntryRow<'r>,
     revision: Revision,
-) -> Result<EntryRow<'r>, StateFault> {
+) -> Result<EntryRow<'r>, Fault> {
     relocked::as_at(row, key, revision, |first, last| first_between(locks, first, last))
 }
 
 /// The value of the first row from `first` on that is not behind `last`.
-fn first_between(rows: &mut Rows<'_>, first: &[u8], last: &[u8]) -> Result<Option<Vec<u8>>, StateFault> {
+fn first_between(rows: &mut impl Cursor, first: &[u8], last: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
     rows.seek(first);
     rows.status()?;
     Ok(rows.item().filter(|(row_key, _)| *row_key <= last).map(|(_, row)| row.to_vec()))
 }
 
 /// Current entries, in the order asked for.
-struct EntryWalk<'m> {
-    rows: Rows<'m>,
+struct EntryWalk<C> {
+    rows: C,
     reverse: bool,
 }
 
-impl<'m> EntryWalk<'m> {
-    fn new(moment: &'m Moment<'_>, range: Range<'_>) -> Self {
+impl<C: Cursor> EntryWalk<C> {
+    fn new<'m, S: Snapshot<Cursor<'m> = C>>(moment: &'m Moment<S>, range: Range<'_>) -> Self {
         let start = entry::row_key(range.start);
         let end = match range.end {
             Some(end) => entry::row_key(end),
@@ -301,7 +336,7 @@ impl<'m> EntryWalk<'m> {
         Self { rows, reverse: range.reverse }
     }
 
-    fn current(&self) -> Result<Option<(&[u8], EntryRow<'_>)>, StateFault> {
+    fn current(&self) -> Result<Option<(&[u8], EntryRow<'_>)>, Fault> {
         let Some((row_key, row)) = self.rows.item() else { return Ok(None) };
         Ok(Some((entry::decode_key(row_key)?, entry::decode(row)?)))
     }
@@ -310,21 +345,21 @@ impl<'m> EntryWalk<'m> {
         if self.reverse { self.rows.prev() } else { self.rows.next() }
     }
 
-    fn finish(&self) -> Result<(), StateFault> {
-        Ok(self.rows.status()?)
+    fn finish(&self) -> Result<(), Fault> {
+        self.rows.status()
     }
 }
 
 /// Keys that have history, in the order asked for. However many versions a key has, it costs three seeks.
-struct VersionWalk<'m> {
-    rows: Rows<'m>,
+struct VersionWalk<C> {
+    rows: C,
     /// Finds one version, while `rows` stays where it is.
-    finder: Rows<'m>,
+    finder: C,
     reverse: bool,
 }
 
-impl<'m> VersionWalk<'m> {
-    fn new(moment: &'m Moment<'_>, range: Range<'_>) -> Self {
+impl<C: Cursor> VersionWalk<C> {
+    fn new<'m, S: Snapshot<Cursor<'m> = C>>(moment: &'m Moment<S>, range: Range<'_>) -> Self {
         let start = history::lower_bound(range.start);
         let end = match range.end {
             Some(end) => history::lower_bound(end),
@@ -339,13 +374,13 @@ impl<'m> VersionWalk<'m> {
         Self { rows, finder: moment.rows(&start, &end), reverse: range.reverse }
     }
 
-    fn current_key(&self) -> Result<Option<Vec<u8>>, StateFault> {
+    fn current_key(&self) -> Result<Option<Vec<u8>>, Fault> {
         let Some(row_key) = self.rows.key() else { return Ok(None) };
         Ok(Some(history::decode_key(row_key)?.0))
     }
 
     /// The newest row of `key` that is not newer than `revision`.
-    fn newest_up_to(&mut self, key: &[u8], revision: Revision) -> Result<Option<Vec<u8>>, StateFault> {
+    fn newest_up_to(&mut self, key: &[u8], revision: Revision) -> Result<Option<Vec<u8>>, Fault> {
         newest_between(&mut self.finder, key, revision)
     }
 
@@ -360,18 +395,14 @@ impl<'m> VersionWalk<'m> {
         }
     }
 
-    fn finish(&self) -> Result<(), StateFault> {
+    fn finish(&self) -> Result<(), Fault> {
         self.rows.status()?;
-        Ok(self.finder.status()?)
+        self.finder.status()
     }
 }
 
 /// The newest history row of `key` that is not newer than `revision`.
-pub(crate) fn newest_between(
-    rows: &mut Rows<'_>,
-    key: &[u8],
-    revision: Revision,
-) -> Result<Option<Vec<u8>>, StateFault> {
+pub fn newest_between(rows: &mut impl Cursor, key: &[u8], revision: Revision) -> Result<Option<Vec<u8>>, Fault> {
     let (first, last) = history::bounds_up_to(key, revision);
     rows.seek_for_prev(last);
     rows.status()?;

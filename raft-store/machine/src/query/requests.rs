@@ -2,15 +2,15 @@
 //!
 //! Owns where the kept answer of a request id is looked for. Never keeps one, and never says who may be told of it.
 
-use super::shared::Moment;
-use super::types::StateFault;
+use super::{Cursor, Moment, Snapshot};
 use crate::codec;
 use crate::keyspace::bucket;
 use crate::keyspace::request::{self, KeptReply};
+use crate::machine::Fault;
 use crate::types::RequestId;
 
 /// The kept answer of an id of `owner`, as apply finds it.
-pub(crate) fn kept(moment: &Moment<'_>, owner: &str, id: &RequestId) -> Result<Option<KeptReply>, StateFault> {
+pub fn kept(moment: &Moment<impl Snapshot>, owner: &str, id: &RequestId) -> Result<Option<KeptReply>, Fault> {
     for bucket in live(moment).rev() {
         if let Some(row) = moment.snapshot.get_pinned(request::row_key(bucket, owner, &id.0))? {
             return Ok(Some(codec::decode(&row)?));
@@ -20,7 +20,7 @@ pub(crate) fn kept(moment: &Moment<'_>, owner: &str, id: &RequestId) -> Result<O
 }
 
 /// Whose an id is that has an owner: at most `limit` names.
-pub(crate) fn owners(moment: &Moment<'_>, id: &RequestId, limit: usize) -> Result<Vec<String>, StateFault> {
+pub fn owners(moment: &Moment<impl Snapshot>, id: &RequestId, limit: usize) -> Result<Vec<String>, Fault> {
     let mut owners = Vec::new();
     for bucket in live(moment) {
         let (start, end) = request::owned_range(bucket, &id.0);
@@ -38,6 +38,6 @@ pub(crate) fn owners(moment: &Moment<'_>, id: &RequestId, limit: usize) -> Resul
     Ok(owners)
 }
 
-fn live(moment: &Moment<'_>) -> std::ops::RangeInclusive<u64> {
+fn live(moment: &Moment<impl Snapshot>) -> std::ops::RangeInclusive<u64> {
     bucket::oldest_live(moment.at.clock)..=bucket::at(moment.at.clock)
 }

@@ -4,14 +4,54 @@
 //! is read at one moment, and so is how far back the feed goes: a page never leaves out silently what was compacted.
 
 use super::range::WatchRange;
-use super::ring::FeedPosition;
-use super::shared::Moment;
-use super::types::{ReadPosition, StateFault};
+use super::{Cursor, Moment, ReadPosition, Snapshot};
 use crate::keyspace::audit::{self, AuditGroup};
 use crate::keyspace::changes::{self, KeyChange, ValueChange};
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::{entry, family, family_range};
+use crate::machine::Fault;
 use crate::types::{Entry, Key, Revision};
+
+/// The revision of a state in which nothing has happened.
+const FIRST_REVISION: Revision = 1;
+
+/// A place in the feed of changes: what was delivered up to there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FeedPosition {
+    /// Of the last change delivered.
+    pub revision: Revision,
+    /// Its place among those that share its revision; [`u32::MAX`] for all of them.
+    pub index: u32,
+}
+
+impl FeedPosition {
+    /// After everything of this revision.
+    pub fn after(revision: Revision) -> Self {
+        Self { revision, index: u32::MAX }
+    }
+
+    /// The one right before it.
+    pub fn previous(self) -> Self {
+        match self.index.checked_sub(1) {
+            Some(index) => Self { index, ..self },
+            None => Self::after(self.revision.saturating_sub(1)),
+        }
+    }
+
+    /// Whether nothing of its revision is missing.
+    pub fn is_whole(self) -> bool {
+        self.index == u32::MAX
+    }
+
+    /// Whether what follows is all there where everything after this revision is. The first revision is that of a state in which nothing
+    /// has happened yet: where everything after it is there, so is everything that ever was.
+    pub fn is_covered_from(self, floor: Revision) -> bool {
+        if floor <= FIRST_REVISION {
+            return true;
+        }
+        if self.is_whole() { self.revision >= floor } else { self.revision > floor }
+    }
+}
 
 /// What to read of the feed.
 #[derive(Debug, Clone)]
@@ -86,7 +126,7 @@ impl ChangesQuery {
 }
 
 /// Whether what follows a position can be read there; the refusal where it cannot.
-pub(crate) fn check(at: ReadPosition, after: FeedPosition) -> Result<(), ChangesRead> {
+pub fn check(at: ReadPosition, after: FeedPosition) -> Result<(), ChangesRead> {
     if !after.is_covered_from(at.oldest_revision) {
         return Err(ChangesRead::Compacted(at));
     }
@@ -97,7 +137,7 @@ pub(crate) fn check(at: ReadPosition, after: FeedPosition) -> Result<(), Changes
 }
 
 /// Reads a page.
-pub(crate) fn changes(moment: &Moment<'_>, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
+pub fn changes(moment: &Moment<impl Snapshot>, query: &ChangesQuery) -> Result<ChangesRead, Fault> {
     if let Err(refusal) = check(moment.at, query.after) {
         return Ok(refusal);
     }
@@ -129,12 +169,12 @@ pub(crate) fn changes(moment: &Moment<'_>, query: &ChangesQuery) -> Result<Chang
 
 /// Takes what is wanted of a group. False where the page was full before its end.
 fn take_group(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     query: &ChangesQuery,
     group: AuditGroup,
     page: &mut ChangesPage,
     bytes_left: &mut usize,
-) -> Result<bool, StateFault> {
+) -> Result<bool, Fault> {
     let mut changes = Vec::new();
     changes::append(group, &mut changes);
     for change in changes {
@@ -160,11 +200,11 @@ fn data_bytes(entry: &Option<Entry>) -> usize {
 }
 
 fn with_versions(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     query: &ChangesQuery,
     change: KeyChange,
     value: ValueChange,
-) -> Result<FullChange, StateFault> {
+) -> Result<FullChange, Fault> {
     let KeyChange { key, revision, .. } = change;
     let entry = if value.cause.is_removal() { None } else { Some(version_of(moment, &key, revision)?) };
     let before = match value.previous.filter(|_| query.wants_before(&value)) {
@@ -175,13 +215,13 @@ fn with_versions(
 }
 
 /// A version that the feed names, and so must be there.
-fn version_of(moment: &Moment<'_>, key: &Key, revision: Revision) -> Result<Entry, StateFault> {
-    let missing = || StateFault::new(format!("the version of key {key} at revision {revision} is missing"));
+fn version_of(moment: &Moment<impl Snapshot>, key: &Key, revision: Revision) -> Result<Entry, Fault> {
+    let missing = || Fault::Invariant(format!("the version of key {key} at revision {revision} is missing"));
     version(moment, key, revision)?.ok_or_else(missing)
 }
 
 /// The version that a key got at a revision, as it was then; `None` where it is compacted.
-pub(crate) fn version(moment: &Moment<'_>, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+pub fn version(moment: &Moment<impl Snapshot>, key: &Key, revision: Revision) -> Result<Option<Entry>, Fault> {
     if let Some(row) = moment.snapshot.get_pinned(entry::row_key(key.as_bytes()))? {
         let row = entry::decode(&row)?;
         if row.meta.mod_revision == revision {
@@ -192,13 +232,13 @@ pub(crate) fn version(moment: &Moment<'_>, key: &Key, revision: Revision) -> Res
         None => Ok(None),
         Some(row) => match history::decode(&row)? {
             Version::Entry(row) => Ok(Some(as_it_was(row.to_entry()))),
-            Version::Tombstone => Err(StateFault::new(format!("key {key} was removed at revision {revision}"))),
+            Version::Tombstone => Err(Fault::Invariant(format!("key {key} was removed at revision {revision}"))),
         },
     }
 }
 
 /// An entry as the change of its value left it: locks of later are not part of that.
-pub(crate) fn as_it_was(mut entry: Entry) -> Entry {
+pub fn as_it_was(mut entry: Entry) -> Entry {
     entry.meta.cas = entry.meta.mod_revision;
     entry.meta.locked_until = None;
     entry

@@ -5,27 +5,15 @@
 mod locks;
 mod sessions;
 
-use super::reader::StateReader;
-use super::shared::Moment;
-use super::types::{ReadPosition, StateFault};
+use super::{Moment, Observed, Page, Snapshot};
 use crate::codec;
 use crate::keyspace::gates;
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{PartyAt, SessionRow};
+use crate::machine::Fault;
 use crate::types::{
     BarrierRow, Elected, Key, LatchRow, LockName, LockSpace, Name, QueueName, Revision, SessionId, TaskId, WallMillis,
 };
-
-/// Something as it was at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed<T> {
-    /// The moment.
-    pub at: ReadPosition,
-    /// Its wall clock.
-    pub wall: WallMillis,
-    /// What was found.
-    pub found: T,
-}
 
 /// A session, and what hangs on it: of each kind so many as were asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,15 +28,6 @@ pub struct SessionHeld {
     pub keys: Vec<Key>,
     /// Tasks that are claimed with it.
     pub tasks: Vec<(QueueName, TaskId)>,
-}
-
-/// Some things of a list, in its order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page<T> {
-    /// They.
-    pub items: Vec<T>,
-    /// Whether there are others after them.
-    pub more: bool,
 }
 
 /// What a session is to a lock.
@@ -121,25 +100,15 @@ pub struct CoordinationCounts {
     pub waiters: u64,
 }
 
-impl StateReader {
-    pub(super) fn observe<T>(
-        &self,
-        read: impl FnOnce(&Moment<'_>) -> Result<T, StateFault>,
-    ) -> Result<Observed<T>, StateFault> {
-        self.shared.with_moment(|moment| {
-            let (at, wall) = (moment.at, moment.record.vars.wall);
-            Ok(Observed { at, wall, found: read(moment)? })
-        })
-    }
-
+impl<S: Snapshot> Moment<S> {
     /// A session that lives, with at most `shown_max` things of each kind that hang on it.
-    pub fn session(&self, id: SessionId, shown_max: usize) -> Result<Observed<Option<SessionHeld>>, StateFault> {
+    pub fn session(&self, id: SessionId, shown_max: usize) -> Result<Observed<Option<SessionHeld>>, Fault> {
         self.observe(|moment| sessions::held(moment, id, shown_max))
     }
 
     /// Whose each of these sessions is, in their order; nothing where there is none. Looks at nothing that hangs on them.
-    pub fn session_owners(&self, ids: &[SessionId]) -> Result<Observed<Vec<Option<String>>>, StateFault> {
-        let owner = |moment: &Moment<'_>, id| Ok(sessions::row(moment, id)?.map(|row| row.principal));
+    pub fn session_owners(&self, ids: &[SessionId]) -> Result<Observed<Vec<Option<String>>>, Fault> {
+        let owner = |moment: &Self, id| Ok(sessions::row(moment, id)?.map(|row| row.principal));
         self.observe(|moment| ids.iter().map(|id| owner(moment, *id)).collect())
     }
 
@@ -148,22 +117,22 @@ impl StateReader {
         &self,
         after: Option<SessionId>,
         limit: usize,
-    ) -> Result<Observed<Page<(SessionId, SessionRow)>>, StateFault> {
+    ) -> Result<Observed<Page<(SessionId, SessionRow)>>, Fault> {
         self.observe(|moment| sessions::page(moment, after, limit))
     }
 
     /// What a session is to a lock.
-    pub fn party(&self, lock: &LockName, session: SessionId) -> Result<Observed<Party>, StateFault> {
+    pub fn party(&self, lock: &LockName, session: SessionId) -> Result<Observed<Party>, Fault> {
         self.observe(|moment| locks::party(moment, lock, session))
     }
 
     /// How many places of a lock are before this one: at most `max` are counted.
-    pub fn places_before(&self, lock: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
-        self.shared.with_moment(|moment| locks::places_before(moment, lock, place, max))
+    pub fn places_before(&self, lock: &LockName, place: Revision, max: usize) -> Result<usize, Fault> {
+        locks::places_before(self, lock, place, max)
     }
 
     /// A lock, with at most `shown_max` of its holders and of its queue.
-    pub fn lock(&self, lock: &LockName, shown_max: usize) -> Result<Observed<LockRead>, StateFault> {
+    pub fn lock(&self, lock: &LockName, shown_max: usize) -> Result<Observed<LockRead>, Fault> {
         self.observe(|moment| locks::lock(moment, lock, shown_max))
     }
 
@@ -173,17 +142,17 @@ impl StateReader {
         space: LockSpace,
         after: Option<&Name>,
         limit: usize,
-    ) -> Result<Observed<Page<(Name, LockHead)>>, StateFault> {
+    ) -> Result<Observed<Page<(Name, LockHead)>>, Fault> {
         self.observe(|moment| locks::page(moment, space, after, limit))
     }
 
     /// Who holds a lock by this token.
-    pub fn holder(&self, lock: &LockName, token: Revision) -> Result<Observed<Option<HolderRow>>, StateFault> {
+    pub fn holder(&self, lock: &LockName, token: Revision) -> Result<Observed<Option<HolderRow>>, Fault> {
         self.observe(|moment| locks::holder(moment, lock, token))
     }
 
     /// The last change of who leads an election; `None` where none is known and nobody leads.
-    pub fn elected(&self, election: &Name) -> Result<Observed<Option<LeaderChange>>, StateFault> {
+    pub fn elected(&self, election: &Name) -> Result<Observed<Option<LeaderChange>>, Fault> {
         self.observe(|moment| locks::elected(moment, election))
     }
 
@@ -194,12 +163,12 @@ impl StateReader {
         election: &Name,
         after: Revision,
         limit: usize,
-    ) -> Result<Observed<Page<LeaderChange>>, StateFault> {
+    ) -> Result<Observed<Page<LeaderChange>>, Fault> {
         self.observe(|moment| locks::elected_after(moment, election, after, limit))
     }
 
     /// A barrier, and what a session is to it.
-    pub fn barrier(&self, name: &Name, session: Option<SessionId>) -> Result<Observed<BarrierRead>, StateFault> {
+    pub fn barrier(&self, name: &Name, session: Option<SessionId>) -> Result<Observed<BarrierRead>, Fault> {
         self.observe(|moment| {
             let row = moment.snapshot.get_pinned(gates::barrier_key(name))?;
             let row = row.map(|row| codec::decode(&row)).transpose()?;
@@ -210,7 +179,7 @@ impl StateReader {
     }
 
     /// A latch.
-    pub fn latch(&self, name: &Name) -> Result<Observed<Option<LatchRow>>, StateFault> {
+    pub fn latch(&self, name: &Name) -> Result<Observed<Option<LatchRow>>, Fault> {
         self.observe(|moment| {
             let row = moment.snapshot.get_pinned(gates::latch_key(name))?;
             Ok(row.map(|row| codec::decode(&row)).transpose()?)
@@ -218,7 +187,7 @@ impl StateReader {
     }
 
     /// How much of it there is; looks at every lock in use, `locks_max` at most.
-    pub fn coordination_counts(&self, locks_max: usize) -> Result<CoordinationCounts, StateFault> {
-        self.shared.with_moment(|moment| locks::counts(moment, locks_max))
+    pub fn coordination_counts(&self, locks_max: usize) -> Result<CoordinationCounts, Fault> {
+        locks::counts(self, locks_max)
     }
 }

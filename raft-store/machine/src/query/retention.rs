@@ -2,18 +2,22 @@
 //!
 //! Owns these two questions. Never changes anything; compaction itself is a replicated command.
 
-use super::heads::Heads;
-use super::shared::Moment;
-use super::types::StateFault;
+use super::{Cursor, Moment, Snapshot};
+use crate::machine::Fault;
+use std::borrow::Cow;
+
 use crate::keyspace::audit;
 use crate::keyspace::{deadline, family, family_range, lock};
 use crate::types::{ClusterMillis, Revision};
 
-/// The first pending end of an entry or of a document's lock, or timer.
-pub(crate) fn first_deadline(moment: &Moment<'_>, heads: &Heads) -> Result<Option<ClusterMillis>, StateFault> {
-    let first = |family| -> Result<_, StateFault> {
+/// The first pending end of an entry or of a document's lock, or timer. `begin` gives a row before which there is none from another one on.
+pub fn first_deadline<'b>(
+    moment: &Moment<impl Snapshot>,
+    begin: impl Fn(&[u8]) -> Cow<'b, [u8]>,
+) -> Result<Option<ClusterMillis>, Fault> {
+    let first = |family| -> Result<_, Fault> {
         let (start, end) = family_range(family);
-        let mut rows = moment.rows(&heads.begin(&start), &end);
+        let mut rows = moment.rows(&begin(&start), &end);
         rows.seek_to_first();
         rows.status()?;
         Ok(rows.key().map(<[u8]>::to_vec))
@@ -22,16 +26,16 @@ pub(crate) fn first_deadline(moment: &Moment<'_>, heads: &Heads) -> Result<Optio
     let expiry = expiry.as_deref().map(deadline::decode_key).transpose()?.map(|(deadline, _)| deadline);
     let lock = first(family::LOCK)?;
     let lock = lock.as_deref().map(lock::decode_key).transpose()?.map(|(until, _)| until);
-    Ok([expiry, lock, moment.record.vars.next_timer].into_iter().flatten().min())
+    Ok([expiry, lock, moment.vars.next_timer].into_iter().flatten().min())
 }
 
 /// The greatest revision at the end of a batch that is both old enough and far enough back. Looks at two audit rows
 /// when there is nothing to do, else at one more for each halving of what there is.
-pub(crate) fn compactable_to(
-    moment: &Moment<'_>,
+pub fn compactable_to(
+    moment: &Moment<impl Snapshot>,
     keep_ms: u64,
     keep_revisions: u64,
-) -> Result<Option<Revision>, StateFault> {
+) -> Result<Option<Revision>, Fault> {
     let oldest = moment.at.oldest_revision;
     let newest_allowed = moment.at.revision.saturating_sub(keep_revisions);
     let Some(clock_max) = moment.at.clock.checked_sub(keep_ms) else { return Ok(None) };
@@ -53,7 +57,7 @@ pub(crate) fn compactable_to(
             Some((revision, clock)) if clock <= clock_max => (best, old) = (revision, probe),
             Some((revision, _)) => young = revision,
             None => {
-                return Err(StateFault::new(format!("the audit group of revision {first} is gone from a snapshot")));
+                return Err(Fault::Invariant(format!("the audit group of revision {first} is gone from a snapshot")));
             }
         }
     }
@@ -61,29 +65,26 @@ pub(crate) fn compactable_to(
 }
 
 /// The audit groups after a revision: end revision and clock of each.
-struct Groups<'m, 'd> {
-    moment: &'m Moment<'d>,
+struct Groups<'m, S> {
+    moment: &'m Moment<S>,
     start: Vec<u8>,
     end: Vec<u8>,
 }
 
-impl<'m, 'd> Groups<'m, 'd> {
-    fn new(moment: &'m Moment<'d>, after: Revision) -> Self {
+impl<'m, S: Snapshot> Groups<'m, S> {
+    fn new(moment: &'m Moment<S>, after: Revision) -> Self {
         Self { moment, start: audit::row_key(after + 1, 0), end: family_range(family::AUDIT).1 }
     }
 
-    fn first(&self) -> Result<Option<(Revision, ClusterMillis)>, StateFault> {
+    fn first(&self) -> Result<Option<(Revision, ClusterMillis)>, Fault> {
         self.at(|rows| rows.seek_to_first())
     }
 
-    fn last_up_to(&self, revision: Revision) -> Result<Option<(Revision, ClusterMillis)>, StateFault> {
+    fn last_up_to(&self, revision: Revision) -> Result<Option<(Revision, ClusterMillis)>, Fault> {
         self.at(|rows| rows.seek_for_prev(audit::row_key(revision, u64::MAX)))
     }
 
-    fn at(
-        &self,
-        seek: impl FnOnce(&mut rocksdb::DBRawIteratorWithThreadMode<'_, rocksdb::DB>),
-    ) -> Result<Option<(Revision, ClusterMillis)>, StateFault> {
+    fn at(&self, seek: impl FnOnce(&mut S::Cursor<'m>)) -> Result<Option<(Revision, ClusterMillis)>, Fault> {
         let mut rows = self.moment.rows(&self.start, &self.end);
         seek(&mut rows);
         rows.status()?;

@@ -2,12 +2,11 @@
 //!
 //! Owns the pages of collections, and whether their indexes want work. Never changes anything.
 
-use super::heads::Building;
-use super::shared::Moment;
-use super::types::{ReadPosition, StateFault};
+use super::{Cursor, Moment, ReadPosition, Snapshot};
 use crate::codec;
 use crate::keyspace::collection;
 use crate::keyspace::{family, family_range, sequence};
+use crate::machine::Fault;
 use crate::rules::{CollectionName, SequenceName};
 use crate::types::{CollectionRow, IndexStage};
 
@@ -23,18 +22,18 @@ pub struct CollectionsPage {
 }
 
 /// A collection, if it is declared.
-pub(crate) fn collection(moment: &Moment<'_>, name: &CollectionName) -> Result<Option<CollectionRow>, StateFault> {
+pub fn collection(moment: &Moment<impl Snapshot>, name: &CollectionName) -> Result<Option<CollectionRow>, Fault> {
     let row = moment.snapshot.get_pinned(collection::row_key(name.as_str().as_bytes()))?;
     Ok(row.map(|row| codec::decode(&row)).transpose()?)
 }
 
 /// Collections after this name, within bounds; a first one always.
-pub(crate) fn collections(
-    moment: &Moment<'_>,
+pub fn collections(
+    moment: &Moment<impl Snapshot>,
     after: Option<&CollectionName>,
     limit: usize,
     bytes_max: usize,
-) -> Result<CollectionsPage, StateFault> {
+) -> Result<CollectionsPage, Fault> {
     let (first, end) = family_range(family::COLLECTION);
     let start = after.map_or(first, |name| [&collection::row_key(name.as_str().as_bytes())[..], &[0]].concat());
     let mut rows = moment.rows(&start, &end);
@@ -55,44 +54,43 @@ pub(crate) fn collections(
 }
 
 /// The last number that a sequence gave; 0 before the first.
-pub(crate) fn last_number(moment: &Moment<'_>, name: &SequenceName) -> Result<u64, StateFault> {
+pub fn last_number(moment: &Moment<impl Snapshot>, name: &SequenceName) -> Result<u64, Fault> {
     let row = moment.snapshot.get_pinned(sequence::row_key(name))?;
     Ok(row.map(|row| sequence::decode(&row)).transpose()?.unwrap_or(0))
 }
 
-/// Whether an index is being built, or one is to be cleared. What is known of collections is of before the moment, or newer: what it leaves
-/// out has none.
-pub(crate) fn has_index_work(
-    moment: &Moment<'_>,
-    building: &Building,
-    (none_before, look): (Option<Vec<u8>>, u64),
-) -> Result<bool, StateFault> {
+/// What was seen of the work on indexes.
+#[derive(Debug)]
+pub struct IndexWork {
+    /// Whether an index is being built, or one is to be cleared.
+    pub is_some: bool,
+    /// No collection before this row has an index that is being built; `None` where nobody looked.
+    pub none_before: Option<Vec<u8>>,
+}
+
+/// Looks for work on indexes. No collection before `none_before` has an index that is being built.
+pub fn index_work(moment: &Moment<impl Snapshot>, none_before: Option<Vec<u8>>) -> Result<IndexWork, Fault> {
     let (start, end) = family_range(family::DROPPED_INDEX);
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();
     rows.status()?;
     if rows.valid() {
-        return Ok(true);
-    }
-    if moment.record.vars.collections == 0 {
-        return Ok(false);
+        return Ok(IndexWork { is_some: true, none_before: None });
     }
     let (first, end) = family_range(family::COLLECTION);
     let start = none_before.unwrap_or(first);
-    if start >= end {
-        return Ok(false);
+    if moment.vars.collections == 0 || start >= end {
+        return Ok(IndexWork { is_some: false, none_before: None });
     }
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();
     while let Some((row_key, row)) = rows.item() {
         let row: CollectionRow = codec::decode(row)?;
         if row.indexes.iter().any(|state| matches!(state.stage, IndexStage::Building(_))) {
-            building.seen(look, row_key);
-            return Ok(true);
+            return Ok(IndexWork { is_some: true, none_before: Some(row_key.to_vec()) });
         }
         rows.next();
     }
     rows.status()?;
-    building.seen(look, &end);
-    Ok(false)
+    Ok(IndexWork { is_some: false, none_before: Some(end) })
 }

@@ -2,19 +2,19 @@
 //!
 //! Owns the walks over holders, queues and changes of leaders.
 
-use super::super::db::Row;
-use super::super::shared::Moment;
-use super::super::types::StateFault;
+use super::super::{Cursor, Moment, Snapshot};
 use super::{CoordinationCounts, LeaderChange, LockRead, Page, Party, PartyShown, sessions};
 use crate::codec::{self, CodecError};
 use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{self, AttachedKind, PartyAt};
 use crate::keyspace::{family, family_range};
+use crate::machine::Fault;
+use crate::machine::Row;
 use crate::machine::View;
 use crate::types::{Elected, LockName, LockSpace, Name, Revision, SessionId};
 
 /// What a session is to a lock.
-pub(super) fn party(moment: &Moment<'_>, lock: &LockName, id: SessionId) -> Result<Party, StateFault> {
+pub(super) fn party(moment: &Moment<impl Snapshot>, lock: &LockName, id: SessionId) -> Result<Party, Fault> {
     let row_key = session::attached_key(id, AttachedKind::Lock, &lock.to_bytes());
     let Some(at) = moment.snapshot.get_pinned(row_key)? else {
         return Ok(if sessions::lives(moment, id)? { Party::Nothing } else { Party::Expired });
@@ -22,28 +22,32 @@ pub(super) fn party(moment: &Moment<'_>, lock: &LockName, id: SessionId) -> Resu
     match codec::decode(&at)? {
         PartyAt::Holding(token) => match holder(moment, lock, token)? {
             Some(row) => Ok(Party::Holding { token, row }),
-            None => Err(StateFault::new(format!("session {id} should hold {lock:?} by {token}"))),
+            None => Err(Fault::Invariant(format!("session {id} should hold {lock:?} by {token}"))),
         },
         PartyAt::Waiting(place) => match moment.snapshot.get_pinned(lock_queue::waiter_key(lock, place))? {
             Some(row) => Ok(Party::Waiting { place, row: codec::decode(&row)? }),
-            None => Err(StateFault::new(format!("session {id} should wait for {lock:?} at {place}"))),
+            None => Err(Fault::Invariant(format!("session {id} should wait for {lock:?} at {place}"))),
         },
     }
 }
 
 /// Who holds a lock by this token.
-pub(super) fn holder(moment: &Moment<'_>, lock: &LockName, token: Revision) -> Result<Option<HolderRow>, StateFault> {
+pub(super) fn holder(
+    moment: &Moment<impl Snapshot>,
+    lock: &LockName,
+    token: Revision,
+) -> Result<Option<HolderRow>, Fault> {
     let row = moment.snapshot.get_pinned(lock_queue::holder_key(lock, token))?;
     Ok(row.map(|row| codec::decode(&row)).transpose()?)
 }
 
 /// How many places are before this one.
 pub(super) fn places_before(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     lock: &LockName,
     place: Revision,
     max: usize,
-) -> Result<usize, StateFault> {
+) -> Result<usize, Fault> {
     let Some(head) = head(moment, lock)? else { return Ok(0) };
     let start = lock_queue::waiter_key(lock, head.first_place.min(place));
     let mut rows = moment.rows(&start, &lock_queue::waiter_key(lock, place));
@@ -58,14 +62,14 @@ pub(super) fn places_before(
 }
 
 /// What is known of a lock beside its parties.
-fn head(moment: &Moment<'_>, lock: &LockName) -> Result<Option<LockHead>, StateFault> {
+fn head(moment: &Moment<impl Snapshot>, lock: &LockName) -> Result<Option<LockHead>, Fault> {
     let head = moment.snapshot.get_pinned(lock_queue::head_key(lock))?;
     Ok(head.map(|row| codec::decode(&row)).transpose()?)
 }
 
 /// A lock with its parties. Where many come and go, what stands before those who are there now, or behind them, are traces alone: of both
 /// it is known how many there are, and of those who wait also where the first may be.
-pub(super) fn lock(moment: &Moment<'_>, lock: &LockName, shown_max: usize) -> Result<LockRead, StateFault> {
+pub(super) fn lock(moment: &Moment<impl Snapshot>, lock: &LockName, shown_max: usize) -> Result<LockRead, Fault> {
     let head = head(moment, lock)?;
     let (holding, waiting, first_place) = match &head {
         Some(head) => (head.holders as usize, head.waiters as usize, head.first_place),
@@ -95,35 +99,35 @@ pub(super) fn lock(moment: &Moment<'_>, lock: &LockName, shown_max: usize) -> Re
         waiters.into_iter().map(|(number, row)| Ok(PartyShown { number, owner: owner(row.party.session)?, row }));
     Ok(LockRead {
         head,
-        holders: holders.collect::<Result<_, StateFault>>()?,
-        waiters: waiters.collect::<Result<_, StateFault>>()?,
+        holders: holders.collect::<Result<_, Fault>>()?,
+        waiters: waiters.collect::<Result<_, Fault>>()?,
     })
 }
 
 /// Rows with a number at the end of their key.
 fn numbered<R: bincode::Decode<crate::codec::Written>>(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     (start, end): (Vec<u8>, Vec<u8>),
     limit: usize,
     number: impl Fn(&[u8]) -> Result<Revision, CodecError>,
-) -> Result<Vec<(Revision, R)>, StateFault> {
+) -> Result<Vec<(Revision, R)>, Fault> {
     decoded(&moment.scan(&start, &end, limit)?, number)
 }
 
 fn decoded<R: bincode::Decode<crate::codec::Written>>(
     rows: &[Row],
     number: impl Fn(&[u8]) -> Result<Revision, CodecError>,
-) -> Result<Vec<(Revision, R)>, StateFault> {
+) -> Result<Vec<(Revision, R)>, Fault> {
     rows.iter().map(|(row_key, row)| Ok((number(row_key)?, codec::decode(row)?))).collect()
 }
 
 /// Locks of a space after this name.
 pub(super) fn page(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     space: LockSpace,
     after: Option<&Name>,
     limit: usize,
-) -> Result<Page<(Name, LockHead)>, StateFault> {
+) -> Result<Page<(Name, LockHead)>, Fault> {
     let (start, end) = match after {
         None => lock_queue::heads_of(space),
         Some(name) => {
@@ -136,11 +140,11 @@ pub(super) fn page(
     rows.truncate(limit);
     let read =
         |(row_key, row): &(Vec<u8>, Vec<u8>)| Ok((lock_queue::decode_head_key(row_key)?.name, codec::decode(row)?));
-    Ok(Page { items: rows.iter().map(read).collect::<Result<_, StateFault>>()?, more })
+    Ok(Page { items: rows.iter().map(read).collect::<Result<_, Fault>>()?, more })
 }
 
 /// The last change of who leads. Where it is compacted, the leader that there is stands for it.
-pub(super) fn elected(moment: &Moment<'_>, election: &Name) -> Result<Option<LeaderChange>, StateFault> {
+pub(super) fn elected(moment: &Moment<impl Snapshot>, election: &Name) -> Result<Option<LeaderChange>, Fault> {
     let (start, end) = lock_queue::elected_of(election);
     if let Some((row_key, row)) = moment.scan_back(&start, &end, 1)?.first() {
         return Ok(Some((lock_queue::decode_elected(row_key)?.1, codec::decode(row)?)));
@@ -154,11 +158,11 @@ pub(super) fn elected(moment: &Moment<'_>, election: &Name) -> Result<Option<Lea
 
 /// Changes of who leads after a revision.
 pub(super) fn elected_after(
-    moment: &Moment<'_>,
+    moment: &Moment<impl Snapshot>,
     election: &Name,
     after: Revision,
     limit: usize,
-) -> Result<Page<LeaderChange>, StateFault> {
+) -> Result<Page<LeaderChange>, Fault> {
     let (_, end) = lock_queue::elected_of(election);
     let start = lock_queue::elected_key(election, after.saturating_add(1));
     let mut items =
@@ -169,8 +173,8 @@ pub(super) fn elected_after(
 }
 
 /// How much of it there is.
-pub(super) fn counts(moment: &Moment<'_>, locks_max: usize) -> Result<CoordinationCounts, StateFault> {
-    let mut counts = CoordinationCounts { sessions: moment.record.vars.sessions, ..CoordinationCounts::default() };
+pub(super) fn counts(moment: &Moment<impl Snapshot>, locks_max: usize) -> Result<CoordinationCounts, Fault> {
+    let mut counts = CoordinationCounts { sessions: moment.vars.sessions, ..CoordinationCounts::default() };
     let (start, end) = family_range(family::LOCK_HEAD);
     let mut rows = moment.rows(&start, &end);
     rows.seek_to_first();

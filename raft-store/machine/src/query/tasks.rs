@@ -1,16 +1,13 @@
-//! Reads of timed tasks: one, lists of them, queues; and waiting until one may be due.
+//! Timed tasks: one, lists of them, queues.
 //!
-//! Owns the pages and their bounds. Never changes anything, and never decides that a task is due: only a claim does.
+//! Owns the pages and their bounds. Never decides that a task is due: only a claim does.
 
-use std::time::{Duration, Instant};
-
-use super::reader::StateReader;
-use super::shared::Moment;
-use super::types::{ReadPosition, StateFault};
+use super::{Cursor, Moment, ReadPosition, Snapshot};
 use crate::codec;
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::{family, family_range};
-use crate::types::{QueueName, Revision, TaskId, TaskState, Waker, WallMillis};
+use crate::machine::Fault;
+use crate::types::{QueueName, TaskId, TaskState, WallMillis};
 
 /// Which tasks of a queue are listed, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,116 +115,62 @@ pub struct Unplanned {
     pub row: TaskRow,
 }
 
-impl StateReader {
+impl<S: Snapshot> Moment<S> {
     /// A task, if it is there.
-    pub fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
-        self.shared.with_moment(|moment| Ok((moment.at, task_row(moment, queue, id)?)))
+    pub fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), Fault> {
+        Ok((self.at, task_row(self, queue, id)?))
     }
 
     /// Tasks of a queue. Takes time in proportion to the query's bounds.
-    pub fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
-        self.shared.with_moment(|moment| tasks(moment, query))
+    pub fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, Fault> {
+        tasks(self, query)
     }
 
     /// A queue; empty where nothing was scheduled into it yet.
-    pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
-        self.shared.with_moment(|moment| {
-            let row = moment.snapshot.get_pinned(task::queue_key(name))?;
-            let row = row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default();
-            Ok((moment.at, queue_view(moment, name.clone(), row)?))
-        })
+    pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), Fault> {
+        let row = self.snapshot.get_pinned(task::queue_key(name))?;
+        let row = row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default();
+        Ok((self.at, queue_view(self, name.clone(), row)?))
     }
 
     /// Queues after this name, at most `limit`.
-    pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
-        self.shared.with_moment(|moment| queues(moment, after, limit))
+    pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, Fault> {
+        queues(self, after, limit)
     }
 
     /// How many tasks there are; looks at every queue, `queues_max` at most.
-    pub fn task_counts(&self, queues_max: usize) -> Result<TaskCounts, StateFault> {
-        self.shared.with_moment(|moment| task_counts(moment, queues_max))
-    }
-
-    /// Whether any task waits for a plan; cheap.
-    pub fn has_unplanned_tasks(&self) -> bool {
-        self.shared.has_unplanned_tasks()
+    pub fn task_counts(&self, queues_max: usize) -> Result<TaskCounts, Fault> {
+        task_counts(self, queues_max)
     }
 
     /// Tasks that wait for a plan, at most `limit`. May take long: it looks among the traces of all that were planned.
-    pub fn unplanned_tasks(&self, limit: usize) -> Result<Vec<Unplanned>, StateFault> {
-        self.shared.with_moment(|moment| {
-            // Behind the last one are traces alone.
-            let limit = limit.min(usize::try_from(moment.record.vars.unplanned).unwrap_or(usize::MAX));
-            if limit == 0 {
-                return Ok(Vec::new());
-            }
-            let (start, end) = family_range(family::TASK_UNPLANNED);
-            let mut rows = moment.rows(&start, &end);
-            rows.seek_to_first();
-            let mut found = Vec::new();
-            while let Some(row_key) = rows.key().filter(|_| found.len() < limit) {
-                let (queue, id) = task::decode_unplanned(row_key)?;
-                let row = task_row(moment, &queue, &id)?.ok_or_else(|| lost(&queue, &id))?;
-                found.push(Unplanned { queue, id, row });
-                rows.next();
-            }
-            rows.status()?;
-            Ok(found)
-        })
-    }
-
-    /// Waits until a task of the queue looks due here, at or after `revision`, by a wall clock that stood at `wall` when it was
-    /// `since`. False: it is `until`. Both may be wrong by now, so the caller claims and sees.
-    #[expect(clippy::disallowed_methods, reason = "how long somebody waits is no replicated state")]
-    pub async fn wait_tasks(
-        &self,
-        queue: &QueueName,
-        revision: Revision,
-        (wall, since): (WallMillis, Instant),
-        until: Instant,
-    ) -> Result<bool, StateFault> {
-        // What was claimed here a moment ago must not look due.
-        let reached = async {
-            self.wait_revision(revision).await;
-            self.wait_answered().await;
-        };
-        if tokio::time::timeout_at(until.into(), reached).await.is_err() {
-            return Ok(false);
+    pub fn unplanned_tasks(&self, limit: usize) -> Result<Vec<Unplanned>, Fault> {
+        // Behind the last one are traces alone.
+        let limit = limit.min(usize::try_from(self.vars.unplanned).unwrap_or(usize::MAX));
+        if limit == 0 {
+            return Ok(Vec::new());
         }
-        let waker = Waker::Tasks.of(queue.as_str());
-        let mut is_due = false;
-        loop {
-            let now = Instant::now();
-            let mut wait = until.saturating_duration_since(now);
-            if wait.is_zero() {
-                return Ok(false);
-            }
-            // The time of the first is known only once the wait would notice an earlier one, so it is looked for twice.
-            if let Some(due) = self.queue(queue)?.1.first_due {
-                let due_at = since + Duration::from_millis(due.saturating_sub(wall));
-                wait = wait.min(due_at.saturating_duration_since(now));
-            }
-            let until_due = now + wait;
-            self.wait_woken(&waker, wait, || {
-                let first = self.queue(queue)?.1.first_due;
-                let due_at = first.map(|due| since + Duration::from_millis(due.saturating_sub(wall)));
-                is_due = due_at.is_some_and(|at| at <= Instant::now());
-                Ok(is_due || due_at.is_some_and(|at| at < until_due))
-            })
-            .await?;
-            if is_due {
-                return Ok(true);
-            }
+        let (start, end) = family_range(family::TASK_UNPLANNED);
+        let mut rows = self.rows(&start, &end);
+        rows.seek_to_first();
+        let mut found = Vec::new();
+        while let Some(row_key) = rows.key().filter(|_| found.len() < limit) {
+            let (queue, id) = task::decode_unplanned(row_key)?;
+            let row = task_row(self, &queue, &id)?.ok_or_else(|| lost(&queue, &id))?;
+            found.push(Unplanned { queue, id, row });
+            rows.next();
         }
+        rows.status()?;
+        Ok(found)
     }
 }
 
-fn task_row(moment: &Moment<'_>, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, StateFault> {
+fn task_row(moment: &Moment<impl Snapshot>, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
     let row = moment.snapshot.get_pinned(task::row_key(queue, id))?;
     Ok(row.map(|row| codec::decode(&row)).transpose()?)
 }
 
-fn tasks(moment: &Moment<'_>, query: &TasksQuery) -> Result<TasksPage, StateFault> {
+fn tasks(moment: &Moment<impl Snapshot>, query: &TasksQuery) -> Result<TasksPage, Fault> {
     let TasksQuery { queue, filter, after, limit, bytes_max, rows_max } = query;
     let (first, end) = match filter {
         TaskFilter::Scheduled => task::due_range(queue, (0, 0), None),
@@ -267,7 +210,7 @@ fn tasks(moment: &Moment<'_>, query: &TasksQuery) -> Result<TasksPage, StateFaul
     Ok(page)
 }
 
-fn queues(moment: &Moment<'_>, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
+fn queues(moment: &Moment<impl Snapshot>, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, Fault> {
     let (first, end) = family_range(family::QUEUE);
     let start = after.map_or(first, |name| [task::queue_key(name).as_slice(), &[0]].concat());
     let mut rows = moment.rows(&start, &end);
@@ -286,7 +229,7 @@ fn queues(moment: &Moment<'_>, after: Option<&QueueName>, limit: usize) -> Resul
     Ok(page)
 }
 
-fn task_counts(moment: &Moment<'_>, queues_max: usize) -> Result<TaskCounts, StateFault> {
+fn task_counts(moment: &Moment<impl Snapshot>, queues_max: usize) -> Result<TaskCounts, Fault> {
     let mut counts = TaskCounts::default();
     let (start, end) = family_range(family::QUEUE);
     let mut rows = moment.rows(&start, &end);
@@ -305,7 +248,7 @@ fn task_counts(moment: &Moment<'_>, queues_max: usize) -> Result<TaskCounts, Sta
     Ok(counts)
 }
 
-fn queue_view(moment: &Moment<'_>, name: QueueName, row: QueueRow) -> Result<QueueView, StateFault> {
+fn queue_view(moment: &Moment<impl Snapshot>, name: QueueName, row: QueueRow) -> Result<QueueView, Fault> {
     let mut view = QueueView { name, row, first_due: None };
     if view.row.scheduled > 0 {
         let (start, end) = task::due_range(&view.name, view.row.due_from, None);
@@ -317,6 +260,6 @@ fn queue_view(moment: &Moment<'_>, name: QueueName, row: QueueRow) -> Result<Que
     Ok(view)
 }
 
-fn lost(queue: &QueueName, id: &TaskId) -> StateFault {
-    StateFault::new(format!("the task {id} of the queue {queue} stands among those of its state and is not there"))
+fn lost(queue: &QueueName, id: &TaskId) -> Fault {
+    Fault::Invariant(format!("the task {id} of the queue {queue} stands among those of its state and is not there"))
 }

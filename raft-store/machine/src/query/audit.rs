@@ -5,10 +5,10 @@
 
 use bincode::{Decode, Encode};
 
-use super::shared::Moment;
-use super::types::{ReadPosition, StateFault};
+use super::{Cursor, Moment, ReadPosition, Snapshot};
 use crate::keyspace::audit::{self, AuditGroup, AuditLine};
 use crate::keyspace::{bucket, family, family_range, refusals};
+use crate::machine::Fault;
 use crate::types::{Key, Revision, WallMillis};
 
 /// Which part of the trail to read.
@@ -59,7 +59,7 @@ pub struct AuditPage {
 }
 
 /// Reads a page.
-pub(crate) fn audit(moment: &Moment<'_>, query: &AuditQuery) -> Result<AuditPage, StateFault> {
+pub fn audit(moment: &Moment<impl Snapshot>, query: &AuditQuery) -> Result<AuditPage, Fault> {
     let oldest = bucket::oldest_live(moment.at.clock);
     let (mut place, next_index) = match query.after {
         Some(place) => (place, place.index.saturating_add(1)),

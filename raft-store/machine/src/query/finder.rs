@@ -7,11 +7,12 @@ use std::collections::BinaryHeap;
 
 use bincode::{Decode, Encode};
 
-use super::types::{ReadPosition, StateFault};
+use super::ReadPosition;
 use crate::document::path::Path;
 use crate::document::{Criteria, Json, Order, Projection, ReadyCriteria, Steps, Subject, TooDear};
 use crate::keyspace::entry::EntryRow;
 use crate::limits;
+use crate::machine::Fault;
 use crate::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Revision, Value, WallMillis};
 
 /// What to find.
@@ -179,12 +180,7 @@ enum Chosen<'q> {
 impl<'q> Finder<'q> {
     /// Begins. `comes_in_order` says that it is shown the entries in the order asked for, from after
     /// [`FindQuery::after`] on; else it is shown all of them, and `after` is the entry of that key at the moment of `pin`.
-    pub fn new(
-        query: &'q FindQuery,
-        pin: FindPin,
-        comes_in_order: bool,
-        after: Option<&Entry>,
-    ) -> Result<Self, StateFault> {
+    pub fn new(query: &'q FindQuery, pin: FindPin, comes_in_order: bool, after: Option<&Entry>) -> Result<Self, Fault> {
         assert!(
             query.bounds.entries_max > 0 && query.bounds.bytes_max > 0,
             "a find that may look at nothing: {query:?}"
@@ -211,7 +207,7 @@ impl<'q> Finder<'q> {
 
     /// Looks at the next key. Without a row the key has no entry at this revision, but it took time to see that. Says
     /// `false` once it wants no more.
-    pub fn look(&mut self, key: &[u8], row: Option<EntryRow<'_>>) -> Result<bool, StateFault> {
+    pub fn look(&mut self, key: &[u8], row: Option<EntryRow<'_>>) -> Result<bool, Fault> {
         let bounds = self.query.bounds;
         if self.is_full() || self.examined >= bounds.entries_max || self.bytes_read >= bounds.bytes_max {
             self.is_cut = true;
@@ -220,7 +216,7 @@ impl<'q> Finder<'q> {
         self.examined += 1;
         let bytes = key.len() + row.map_or(0, |row| row.data.len());
         self.bytes_read = self.bytes_read.saturating_add(bytes);
-        let key = Key::new(key).map_err(|error| StateFault::because("a stored key is not one", error))?;
+        let key = Key::new(key).map_err(|error| Fault::Invariant(format!("a stored key is none: {error}")))?;
         if let Some(row) = row.filter(|row| !row.is_expired_at(self.pin.clock))
             && !self.judge(&key, row)?
         {
@@ -247,7 +243,7 @@ impl<'q> Finder<'q> {
     }
 
     /// The answer, at a position with the revision and clock of the moment; `index` has the fields of the index used.
-    pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, StateFault> {
+    pub fn finish(self, at: ReadPosition, index: Option<&[Path]>) -> Result<FindRead, Fault> {
         let at = ReadPosition { revision: self.pin.revision, clock: self.pin.clock, ..at };
         // The entries before it are a page, and the next one begins with it. An order is not known without it.
         let is_ordered = matches!(self.found, Chosen::Ordered(_));
@@ -279,7 +275,7 @@ impl<'q> Finder<'q> {
     }
 
     /// Takes an entry if it belongs to the answer; `false` where it does and has no room, and where it takes too much to say.
-    fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, StateFault> {
+    fn judge(&mut self, key: &Key, row: EntryRow<'_>) -> Result<bool, Fault> {
         let steps = Steps::up_to(limits::COMMAND_STEPS_MAX);
         let parsed = if self.needs_document && row.kind == ContentKind::Json { row.data.len() } else { 0 };
         let may_parse = steps.take_parsing(parsed);
@@ -317,12 +313,12 @@ fn subject<'a>(key: &'a Key, meta: &'a EntryMeta, document: Option<&'a Json<'a>>
 }
 
 /// The value of an entry, where it is JSON.
-pub(super) fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, StateFault> {
+pub(super) fn parse<'r>(key: &Key, row: EntryRow<'r>) -> Result<Option<Json<'r>>, Fault> {
     match row.kind {
         ContentKind::Bytes => Ok(None),
         ContentKind::Json => {
             let parsed = Json::parse_stored(row.data);
-            parsed.map(Some).map_err(|error| StateFault::because(format!("the value of key {key} is damaged"), error))
+            parsed.map(Some).map_err(|error| Fault::Invariant(format!("the value of key {key} is damaged: {error}")))
         }
     }
 }
@@ -333,7 +329,7 @@ pub(super) fn row_of(entry: &Entry) -> EntryRow<'_> {
 }
 
 /// The rank of the entry that a page begins after. One that is not there, which no cursor of ours names, has no fields.
-fn rank_of(order: &Order, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, StateFault> {
+fn rank_of(order: &Order, key: &Key, entry: Option<&Entry>, pin: FindPin) -> Result<Vec<u8>, Fault> {
     let document = entry.map(|entry| parse(key, row_of(entry))).transpose()?.flatten();
     let meta = entry.map(|entry| &entry.meta);
     let is_locked = meta.is_some_and(|meta| meta.is_locked_at(pin.clock));
@@ -351,7 +347,7 @@ struct Page<'q> {
 impl Page<'_> {
     /// Adds an entry, unless it is too large for what is left of the page. A document that was not parsed yet is, where
     /// parts of it are shown.
-    fn push(&mut self, key: Key, row: EntryRow<'_>, document: Option<Json<'_>>) -> Result<bool, StateFault> {
+    fn push(&mut self, key: Key, row: EntryRow<'_>, document: Option<Json<'_>>) -> Result<bool, Fault> {
         let shown = match self.shown {
             ValueShown::Whole => Some(row.data.to_vec()),
             ValueShown::Nothing => None,
@@ -413,7 +409,7 @@ impl Best<'_> {
     }
 
     /// The entries in order, as many as a page has bytes for, and whether there are more.
-    fn into_page(self) -> Result<(Vec<Found>, bool), StateFault> {
+    fn into_page(self) -> Result<(Vec<Found>, bool), Fault> {
         let Self { heap, dropped, mut page, .. } = self;
         for Candidate { key, entry, .. } in heap.into_sorted_vec() {
             if !page.push(key, row_of(&entry), None)? {
