@@ -14,7 +14,7 @@ static AHEAD_MS: AtomicU64 = AtomicU64::new(0);
 /// See [`crate::testing::set_wall_ahead`].
 #[cfg(feature = "testing")]
 pub(crate) fn set_wall_ahead(by: Duration) {
-    AHEAD_MS.store(crate::operation::milliseconds(by), Ordering::Relaxed);
+    AHEAD_MS.store(u64::try_from(by.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 /// The lead of this process's wall clock over the machine's.

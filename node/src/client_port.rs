@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connection::door::Door;
 use crate::connection::gather::Gathering;
 use crate::connection::handshake::Handshake;
 use crate::connection::handshake_queue::HandshakeQueue;
@@ -38,7 +39,6 @@ use crate::evicting_limit::{EvictingLimit, EvictingPermit, Full, Standing};
 use crate::gateway::admission::pace::{Paced, PacedExecutor};
 use crate::gateway::api::Api;
 use crate::gateway::arrival::Arrival;
-use crate::gateway::door::Door;
 use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::ConnectionEnd;

@@ -26,8 +26,8 @@ use clap::Subcommand;
 use quorate_archive::ArchiveError;
 use quorate_store::offline::OfflineError;
 
-use crate::app::wall_now;
 use crate::config::{Args, Auth, Config};
+use crate::millis::wall_now;
 use crate::rebuild::{self, RebuildError};
 
 /// Whoever reads may have seen enough and gone (`| head -1`): what was asked for is done all the same.

@@ -46,20 +46,20 @@ use crate::app::service::{Service, ServiceHandle};
 use crate::app::wall::{self, WallClocks};
 use crate::app::{
     App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
-    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members, wall_now,
+    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
 };
 use crate::client_port::route_templates;
 use crate::client_port::{self, ServeSettings};
 use crate::config::{Auth, ClientSocket, Config};
+use crate::connection::door::Door;
 use crate::gateway::api::{Api, ApiSettings};
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::authenticator::AuthSettings;
 use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::root::RootToken;
-use crate::gateway::door::Door;
 use crate::logging;
 use crate::metrics::Metrics;
-use crate::millis::millis;
+use crate::millis::{millis, wall_now};
 use crate::net::{Listener, Network, Tcp};
 use crate::node_tls::NodeTls;
 use crate::peer::gate::{Gate, Halt};

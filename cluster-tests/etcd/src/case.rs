@@ -13,7 +13,6 @@ use tonic::Status;
 use crate::client::{Etcd, HttpAnswer, HttpRequest, http};
 use crate::forms::Form;
 use crate::normal::normal;
-use crate::stream::Stream;
 use crate::transcript::Step;
 
 /// How long an answer may take.
@@ -116,13 +115,6 @@ impl Case {
         let (asked, answered) = begun.done.await.expect("a call does not panic");
         self.note(begun.name, Some(asked), Some(answered.clone()));
         answered
-    }
-
-    /// Opens a stream over a connection of its own.
-    pub async fn open(&mut self, name: &'static str) -> Stream {
-        let mut etcd = Etcd::of(self.node).await;
-        etcd.token.clone_from(&self.etcd.token);
-        Stream::open(etcd, name)
     }
 
     /// Writes an entry. The answer is its revision.

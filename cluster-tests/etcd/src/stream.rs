@@ -35,6 +35,15 @@ enum Opening {
     Over,
 }
 
+impl Case {
+    /// Opens a stream over a connection of its own.
+    pub async fn open(&mut self, name: &'static str) -> Stream {
+        let mut etcd = Etcd::of(self.node).await;
+        etcd.token.clone_from(&self.etcd.token);
+        Stream::open(etcd, name)
+    }
+}
+
 impl Stream {
     /// Opens one.
     pub fn open(mut etcd: Etcd, call: &'static str) -> Self {

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use quorate_node::client_port::route_templates;
 use quorate_node::client_port::{ServeSettings, serve};
+use quorate_node::connection::door::Door;
 use quorate_node::gateway::admission::accounts::AccountLimits;
 use quorate_node::gateway::admission::classes::ClassLimits;
 use quorate_node::gateway::api::{Api, ApiSettings};
 use quorate_node::gateway::auth::authenticator::AuthSettings;
-use quorate_node::gateway::door::Door;
 use quorate_node::gateway::hosts::AllowedHosts;
 use quorate_node::gateway::versions::EtcdVersion;
 use quorate_node::metrics::Metrics;

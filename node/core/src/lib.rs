@@ -1,7 +1,7 @@
 //! A node below its protocols: what it can do, how it speaks to other nodes, and what every protocol that clients speak shares.
 //!
 //! Owns no protocol of clients: those are `quorate-node-http` and `quorate-node-etcd`, which know this crate and not each other. Modules point one
-//! way: `net`, `tls` and `peer`, then `app`, `backend` and `metrics`, then `connection` and `gateway`.
+//! way: `metrics`, `net` and `tls`, then `connection` and `peer`, then `app`, `backend` and `gateway`.
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -31,6 +31,7 @@ pub mod rebuild;
 pub mod slow;
 pub mod timings;
 pub mod tls;
+pub mod token_text;
 pub mod traces;
 pub mod unix_socket;
 

@@ -401,6 +401,10 @@ pub const BODY_RATE_MIN_DEFAULT: u64 = 16 * 1024;
 /// processes of one machine takes megabytes at once.
 pub const WRITE_BURST_BYTES: usize = 128 * 1024;
 
+/// Connections that the system accepts for us while we are busy: after a fail-over all clients come at once, and one
+/// that finds the queue full waits a second before it tries again.
+pub const BACKLOG: u32 = 4_096;
+
 /// Bytes that the system keeps of what a peer does not read, beside what is on its way to it.
 pub const UNSENT_BYTES: libc::c_int = 128 * 1024;
 

@@ -21,10 +21,6 @@ use tokio_util::either::Either;
 use crate::limits;
 use crate::unix_socket::UnixSocket;
 
-/// Connections that the system accepts for us while we are busy: after a fail-over all clients come at once, and one
-/// that finds the queue full waits a second before it tries again.
-pub const BACKLOG: u32 = 4_096;
-
 /// Where a node's connections come from.
 pub trait Network: Send + Sync {
     /// Takes connections at this address.
@@ -43,7 +39,7 @@ impl Network for Tcp {
         socket.set_reuseaddr(true)?;
         keep_little_unsent(&socket)?;
         socket.bind(addr)?;
-        Ok(Listener::Tcp(socket.listen(BACKLOG)?))
+        Ok(Listener::Tcp(socket.listen(limits::BACKLOG)?))
     }
 
     fn connect(&self, addr: &str) -> BoxFuture<'static, io::Result<Stream>> {

@@ -27,7 +27,6 @@ use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, 
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
-use crate::gateway::auth::who::Who;
 use crate::metrics::{MetricsSource, Sample};
 use crate::per_second::PerSecond;
 use crate::slow::ms;
@@ -68,10 +67,10 @@ pub enum TraceParents {
 }
 
 impl TraceParents {
-    fn heeds(self, who: Option<&Who>) -> bool {
+    fn heeds(self, is_known: bool) -> bool {
         match self {
             Self::None => false,
-            Self::Known => who.is_some_and(|who| !matches!(who, Who::Nobody)),
+            Self::Known => is_known,
             Self::All => true,
         }
     }
@@ -137,9 +136,9 @@ impl Traces {
 
     /// The trace that a request is part of, as its `traceparent` says, where it shall be told: who asks decides, if they are
     /// [heeded](TraceParents) and not too many are, and else chance does.
-    pub fn choose(&self, headers: &HeaderMap, who: Option<&Who>) -> Option<Context> {
+    pub fn choose(&self, headers: &HeaderMap, is_known: bool) -> Option<Context> {
         let by_chance = || rand::random::<u32>() % 100 < self.percent;
-        if !headers.contains_key("traceparent") || !self.heed.heeds(who) {
+        if !headers.contains_key("traceparent") || !self.heed.heeds(is_known) {
             return by_chance().then(Context::new);
         }
         let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(headers));

@@ -12,7 +12,7 @@ use rustix::fs::Mode;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::net::BACKLOG;
+use crate::limits;
 
 /// Longest path in bytes that a socket may have on Linux.
 pub const PATH_BYTES_MAX: usize = 107;
@@ -37,7 +37,7 @@ impl UnixSocket {
         rustix::fs::fchmod(socket.as_fd(), Mode::from_raw_mode(mode))?;
         socket.bind(&SockAddr::unix(path)?)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-        socket.listen(BACKLOG as i32)?;
+        socket.listen(limits::BACKLOG as i32)?;
         socket.set_nonblocking(true)?;
         Ok(Self { listener: UnixListener::from_std(socket.into())?, path: path.to_path_buf(), file: file_id(path)? })
     }

@@ -13,8 +13,9 @@ use quorate_etcd_api::auth::{
 use quorate_store::types::ROOT;
 use tonic::Code;
 
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::call::Call;
-use crate::gateway::enter::{self, Guard};
+use crate::gateway::enter;
 use crate::header::header as answered;
 use crate::method::{Policy, Unary};
 use crate::status::{Status, known};

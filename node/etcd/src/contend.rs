@@ -19,7 +19,7 @@ use quorate_store::keyspace::after_prefix;
 use quorate_store::types::{Key, Revision};
 use tonic::Code;
 
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::request_ids;
 use crate::kv::{DeleteRange, Range, Txn};

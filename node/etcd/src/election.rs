@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::contend::{self, Place};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::call::Call;
 use crate::kv::{Range, Txn};
 use crate::method::{Exchange, Policy, Unary};

@@ -13,7 +13,7 @@ use quorate_store::types::{self, Action, Branched, Maintenance, Outcome, Rejecti
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Consistency;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;

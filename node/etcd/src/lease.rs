@@ -17,7 +17,7 @@ use quorate_store::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
 use quorate_store::types::{Action, Outcome, Rejection, SessionId, SessionOp, SessionReply};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;

@@ -5,7 +5,7 @@ use quorate_etcd_api::Error;
 use quorate_etcd_api::lock::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
 
 use crate::contend;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::call::Call;
 use crate::header::header_now;
 use crate::method::{Policy, Unary};

@@ -26,7 +26,7 @@ use tonic::Code;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::app::Consistency;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::backup;
 use crate::gateway::call::Call;

@@ -17,9 +17,9 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tonic::codec::EncodeBuf;
 
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::call::Call;
-use crate::gateway::enter::Guard;
 use crate::status::{Status, known};
 use crate::{limits, message};
 

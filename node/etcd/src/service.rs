@@ -26,7 +26,7 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, StreamingService};
 
 use crate::gateway::access_log::AnsweredRequest;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::api::Slot;
 use crate::gateway::arrival::Arrival;
 use crate::gateway::body;

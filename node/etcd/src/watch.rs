@@ -23,10 +23,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::app::Consistency;
 use crate::gateway::admission::accounts::Spender;
-use crate::gateway::admission::classes::RequestClass;
-use crate::gateway::auth::caller::Watching;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
 use crate::gateway::call::Call;
+use crate::gateway::caller::Watching;
 use crate::gateway::failure::Failure;
 use crate::gateway::watch;
 use crate::header::header;

@@ -11,7 +11,7 @@ use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::routes::Operation;
 
 /// The scheme of tokens.

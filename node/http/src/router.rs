@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::{self, Common};
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::input::headers;
 use crate::operator::openapi;
 use crate::output::response::{Outcome, ok_lent};
@@ -211,7 +211,7 @@ async fn openapi(_: Context) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::gateway::admission::classes::RequestClass;
+    use crate::gateway::admission::request_class::RequestClass;
 
     use super::*;
 

@@ -11,8 +11,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
 
-use crate::gateway::admission::classes::RequestClass;
-use crate::gateway::enter::Guard;
+use crate::gateway::admission::request_class::RequestClass;
+use crate::gateway::auth::guard::Guard;
 
 /// How long a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

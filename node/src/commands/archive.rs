@@ -15,7 +15,7 @@ use super::interrupt::{self, Work};
 use super::progress::Progress;
 use super::{CommandError, time};
 use crate::app::archive::{read_keys, read_macs};
-use crate::app::wall_now;
+use crate::millis::wall_now;
 use crate::rebuild::{Begin, End, Scratch, Source, Wanted, Watcher};
 
 /// Written at a time.

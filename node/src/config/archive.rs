@@ -8,8 +8,7 @@ use std::time::Duration;
 use quorate_archive::{ArchiveError, Keys, Location, MacKeys, Merging, Recipients, Retention};
 
 use super::Args;
-use super::check::{DAY_MS, HUGE};
-use super::faults::Faults;
+use super::faults::{DAY_MS, Faults, HUGE};
 use crate::app::archive::{ArchiveSettings, read_keys, read_macs};
 
 /// Spans of so long become one object, and days of them.

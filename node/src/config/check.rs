@@ -12,7 +12,7 @@ use std::time::Duration;
 use quorate_archive::Recipients;
 use tracing_subscriber::filter::Targets;
 
-use super::faults::Faults;
+use super::faults::{DAY_MS, Faults, HUGE};
 use super::tls::Security;
 use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive, jwt, shown};
 use crate::app::backup_schedule::BackupSchedule;
@@ -35,11 +35,6 @@ pub fn resolve(args: Args) -> Result<Config, ConfigError> {
 /// Where a node with `--dev` serves clients: where clients that are told nothing look first, as for node 1 of a cluster on this
 /// machine.
 pub const DEV_CLIENT_LISTEN: &str = "127.0.0.1:7101";
-
-/// A day: no interval of a running server is longer.
-pub(super) const DAY_MS: u64 = 24 * 3600 * 1000;
-/// Where a number has no upper bound of its own.
-pub(super) const HUGE: u64 = 1 << 50;
 
 /// What is to be logged, of settings of which nothing else is looked at.
 pub fn log_filter_alone(args: Args) -> Result<Targets, ConfigError> {

@@ -1,10 +1,15 @@
 //! Everything that is wrong with a configuration.
 //!
-//! Owns the collection, and what is said of a number out of range. Never knows a setting.
+//! Owns the collection, what is said of a number out of range, and the ranges that many settings share. Never knows a setting.
 
 use std::time::Duration;
 
 use super::ConfigFault;
+
+/// A day: no interval of a running server is longer.
+pub(super) const DAY_MS: u64 = 24 * 3600 * 1000;
+/// Where a number has no upper bound of its own.
+pub(super) const HUGE: u64 = 1 << 50;
 
 /// What was found so far.
 pub(super) struct Faults(pub Vec<ConfigFault>);

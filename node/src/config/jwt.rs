@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
-use super::check::DAY_MS;
-use super::faults::Faults;
+use super::faults::{DAY_MS, Faults};
 use super::{Args, Auth};
 use crate::gateway::auth::jwt::{JwksSource, JwtSettings, KeySet};
 use crate::tls;

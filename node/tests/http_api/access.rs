@@ -6,7 +6,7 @@ use quorate_api::{
     ErrorCode, Permission as PermissionView, RoleAnswer, RoleList, RoleRemoved, SelfAnswer, TokenCreated, TokenList,
     TokenRemoved, UserAnswer, UserList, UserRemoved,
 };
-use quorate_node::gateway::auth::secret::TokenText;
+use quorate_node_core::token_text::TokenText;
 use quorate_store::access::{Grant, Permission};
 use quorate_store::types::{
     AccessFault, AccessOp, AccessReply, Action, Bounded, NewToken, Outcome, Rejection, RoleName, RoleRow, SecretHash,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate_node::gateway::enter::Guard;
+use quorate_node::gateway::auth::guard::Guard;
 use quorate_node::http::{Route, all_routes};
 use quorate_node::metrics::{MetricsSource, Sample, Value};
 use serde_json::{Value as Json, json};

@@ -7,7 +7,7 @@ use std::fmt;
 use std::iter::Peekable;
 use std::slice;
 
-use crate::{BaseName, SegmentName, Superfluous, WallMillis};
+use crate::{BaseName, SegmentName, WallMillis};
 
 /// All that an archive of a cluster holds, by its names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -191,15 +191,6 @@ impl Catalogue {
         let end = reaches.last().map_or(0, |reach| reach.index);
         let beyond = self.segments.partition_point(|segment| segment.first <= end + 1);
         Survey { reaches, last, stray: self.segments.get(beyond).map(|segment| segment.first) }
-    }
-
-    /// What is left once these are gone.
-    pub fn remove(&mut self, gone: &Superfluous) {
-        let (bases, segments): (BTreeSet<_>, BTreeSet<_>) =
-            (gone.bases.iter().collect(), gone.segments.iter().collect());
-        self.bases.retain(|base| !bases.contains(base));
-        self.unfinished.retain(|base| !bases.contains(base));
-        self.segments.retain(|segment| !segments.contains(segment));
     }
 
     /// All but this base, which is there by its name alone.

@@ -2,6 +2,8 @@
 //!
 //! Owns that judgement, by names alone. The newest base always stays, and the newest that is known to be good.
 
+use std::collections::BTreeSet;
+
 use crate::{BaseName, Catalogue, SegmentName, WallMillis};
 
 /// A base that was begun so long ago is not under way any more. One of a leader that was replaced may be, however many newer ones are there.
@@ -54,6 +56,17 @@ impl Retention {
         // A base that was made while the log's clock was behind is newer than it says: those before it may be promised.
         let within = bases.iter().position(|base| base.wall > since && base.wall <= now);
         within.map_or(by_clock, |within| by_clock.min(within.saturating_sub(1)))
+    }
+}
+
+impl Catalogue {
+    /// What is left once these are gone.
+    pub fn remove(&mut self, gone: &Superfluous) {
+        let (bases, segments): (BTreeSet<_>, BTreeSet<_>) =
+            (gone.bases.iter().collect(), gone.segments.iter().collect());
+        self.bases.retain(|base| !bases.contains(base));
+        self.unfinished.retain(|base| !bases.contains(base));
+        self.segments.retain(|segment| !segments.contains(segment));
     }
 }
 

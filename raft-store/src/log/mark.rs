@@ -19,7 +19,6 @@ use bincode::{Decode, Encode};
 use parking_lot::Mutex;
 
 use crate::durable::{SealError, SlotFile};
-use crate::identity::Identity;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
 
 /// Name of the mark in the data directory.
@@ -40,8 +39,8 @@ pub struct Mark {
 
 impl Mark {
     /// The mark of a log that is about to be made.
-    pub fn unborn(identity: &Identity) -> Self {
-        Self { incarnation: identity.incarnation, created: false, last: None, vote: None }
+    pub fn unborn(incarnation: u128) -> Self {
+        Self { incarnation, created: false, last: None, vote: None }
     }
 }
 

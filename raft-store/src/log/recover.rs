@@ -102,7 +102,7 @@ fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<(MarkFi
         }
         None => {
             // Before the log: a log without a mark is taken for damage.
-            let unborn = Mark::unborn(identity);
+            let unborn = Mark::unborn(identity.incarnation);
             let file = mark::create(data_dir, &unborn).map_err(|source| LogOpenError::Io { path, source })?;
             durable::create_dir(dir).map_err(|source| LogOpenError::Io { path: dir.to_owned(), source })?;
             Ok((file, unborn))

@@ -151,7 +151,7 @@ impl<'d> Looking<'d> {
             }
             rows.next();
         }
-        Ok(rows.status().map_err(rocks_fault)?)
+        rows.status().map_err(rocks_fault)
     }
 
     fn row(&mut self, row_key: &[u8], value: &[u8]) -> Result<(), StateFault> {

@@ -202,23 +202,21 @@ impl Db {
     pub(crate) fn load(&self, batch: WriteBatch) -> Result<(), StateFault> {
         self.heads.forget();
         self.building.forget();
-        Ok(self.rocks.write_opt(batch, &self.write_options).map_err(rocks_fault)?)
+        self.rocks.write_opt(batch, &self.write_options).map_err(rocks_fault)
     }
 
     /// Makes a copy of all that was written so far, by hard links where the file system can.
     pub(crate) fn checkpoint(&self, to: &Path) -> Result<(), StateFault> {
         self.flush()?;
-        Ok(rocksdb::checkpoint::Checkpoint::new(&self.rocks)
-            .map_err(rocks_fault)?
-            .create_checkpoint(to)
-            .map_err(rocks_fault)?)
+        let checkpoint = rocksdb::checkpoint::Checkpoint::new(&self.rocks).map_err(rocks_fault)?;
+        checkpoint.create_checkpoint(to).map_err(rocks_fault)
     }
 
     /// Makes everything written so far durable.
     pub(crate) fn flush(&self) -> Result<(), StateFault> {
         let mut options = FlushOptions::default();
         options.set_wait(true);
-        Ok(self.rocks.flush_opt(&options).map_err(rocks_fault)?)
+        self.rocks.flush_opt(&options).map_err(rocks_fault)
     }
 
     /// Reads every row and compares the digest with the one in the applied row, if the database is not larger than

@@ -14,7 +14,6 @@ use tokio::net::TcpStream;
 use super::combination::{Combination, Shape};
 use super::large;
 use super::notes::Notes;
-use super::wave::Size;
 use crate::abuse::asker::Asker;
 use crate::abuse::attacks::{connect, stay};
 use crate::abuse::frames;
@@ -30,6 +29,25 @@ const DROP: usize = 64;
 const LISTEN: Duration = Duration::from_millis(200);
 /// The window of a stream where nothing else was agreed upon.
 const WINDOW: u32 = 65_535;
+
+/// How much is sent, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Size {
+    /// Connections of a wave, if there are more than its combinations need.
+    pub connections: usize,
+    /// Bytes that the largest requests have more than others.
+    pub largest: usize,
+    /// Bytes of bodies that do not come whole.
+    pub short: usize,
+    /// The time from one drop to the next.
+    pub drop_every: Duration,
+    /// How long a wave lasts.
+    pub hold: Duration,
+    /// How long it lasts where nodes have not met all of it before.
+    pub hold_max: Duration,
+    /// How much nicer its threads are than nodes.
+    pub niceness: u8,
+}
 
 /// A hostile client, and where it is at.
 pub struct Hostile {

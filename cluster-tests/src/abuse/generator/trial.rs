@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use super::coverage::Coverage;
 use super::field::Field;
 use super::gauges::Gauges;
+use super::hostile::Size;
 use super::notes::Notes;
-use super::wave::{Size, Wave};
+use super::wave::Wave;
 use crate::abuse::honest::Honest;
 use crate::abuse::measure::Measured;
 

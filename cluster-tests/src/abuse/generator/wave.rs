@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -12,30 +11,11 @@ use tokio::runtime::Runtime;
 
 use super::combination::{Caller, Combination, Shape, Sources};
 use super::field::Field;
-use super::hostile::Hostile;
+use super::hostile::{Hostile, Size};
 use super::notes::Notes;
 use super::operations::Operation;
 use crate::abuse::attacks::{PAUSE, source, threads};
 use crate::abuse::way::Way;
-
-/// How much is sent, and for how long.
-#[derive(Debug, Clone, Copy)]
-pub struct Size {
-    /// Connections of a wave, if there are more than its combinations need.
-    pub connections: usize,
-    /// Bytes that the largest requests have more than others.
-    pub largest: usize,
-    /// Bytes of bodies that do not come whole.
-    pub short: usize,
-    /// The time from one drop to the next.
-    pub drop_every: Duration,
-    /// How long a wave lasts.
-    pub hold: Duration,
-    /// How long it lasts where nodes have not met all of it before.
-    pub hold_max: Duration,
-    /// How much nicer its threads are than nodes.
-    pub niceness: u8,
-}
 
 /// Combinations that are carried out at once.
 #[derive(Debug, Clone)]

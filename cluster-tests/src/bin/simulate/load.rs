@@ -13,7 +13,7 @@ use rand::rngs::StdRng;
 use tokio::task::JoinHandle;
 
 use crate::clock;
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::world::{Sizes, World};
 
 /// What is asked.

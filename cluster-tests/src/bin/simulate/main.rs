@@ -14,6 +14,7 @@ mod host_network;
 mod load;
 mod network;
 mod objects;
+mod outcome;
 mod pipe;
 mod run;
 mod scenario;
@@ -32,8 +33,8 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use load::Load;
+use outcome::Outcome;
 use quorate_store::watchdog;
-use run::Outcome;
 use scenario::Scenario;
 use serde_json::json;
 

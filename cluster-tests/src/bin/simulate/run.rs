@@ -24,16 +24,15 @@ use cluster_tests::workload::set::Set;
 use cluster_tests::workload::tasks::Tasks;
 use cluster_tests::{Connection, Request};
 use futures::FutureExt;
-use quorate_node::watchdog::SAID;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use crate::address::{CLIENTS, address};
 use crate::clock;
 use crate::host_network;
+use crate::outcome::Outcome;
 use crate::scenario::archive;
 use crate::watch::{Last, Watch};
 use crate::world::{CLIENT_PORT, Sizes, World};
@@ -60,57 +59,6 @@ const VISITORS_REST: Duration = Duration::from_millis(12);
 const ARCHIVED_IN: u64 = 8;
 const ARCHIVED: u64 = 3;
 const ARCHIVED_MAX: u64 = 90_000;
-
-/// What came of a seed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Which.
-    pub seed: u64,
-    /// Operations of clients.
-    pub operations: u64,
-    /// Those of which nobody knows what became.
-    pub unknown: u64,
-    /// Faults.
-    pub faults: u64,
-    /// Log groups of which a crash left some sectors.
-    pub torn: u64,
-    /// Changes of members that were made.
-    pub member_changes: u64,
-    /// Milliseconds of virtual time.
-    pub millis: u64,
-    /// How many clients asked everything there is to ask.
-    pub api_clients: usize,
-    /// A number of everything that happened.
-    pub trace: u64,
-    /// Kinds of faults.
-    pub kinds: BTreeSet<String>,
-    /// What must not be, in words.
-    pub broken: Vec<String>,
-    /// Rules that could not tell.
-    pub undecided: Vec<String>,
-    /// Kinds of steps that kept a thread for too long, and for how long at most, in milliseconds. The seed decides the work of a step, not its
-    /// time.
-    pub long_steps: BTreeMap<String, u64>,
-}
-
-impl Outcome {
-    /// Whether every rule could tell, and nothing is broken.
-    pub fn is_sound(&self) -> bool {
-        self.broken.is_empty() && self.undecided.is_empty() && self.long_steps.is_empty()
-    }
-
-    /// Says what is wrong, if anything is.
-    pub fn tell(&self) {
-        self.broken.iter().for_each(|found| println!("seed {}: BROKEN: {found}", self.seed));
-        self.undecided.iter().for_each(|rule| println!("seed {}: UNDECIDED: {rule}", self.seed));
-        self.long_steps
-            .iter()
-            .for_each(|(what, ms)| println!("seed {}: BROKEN: {SAID}: {what}, for {ms} ms", self.seed));
-        if !self.is_sound() {
-            println!("show it again with: simulate --only {}", self.seed);
-        }
-    }
-}
 
 /// What the seed decides before anything happens.
 struct Plan {

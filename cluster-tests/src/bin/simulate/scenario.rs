@@ -23,7 +23,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::address::HostId;
 use crate::clock;
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::world::{Sizes, World};
 
 /// A story.

@@ -12,10 +12,11 @@ use quorate_machine::query::StateFault;
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, Taker};
 use quorate_store::types::{Revision, WallMillis};
 
+use super::App;
 use super::pace::Pace;
-use super::{App, wall_now};
 use crate::metrics::{MetricsSource, Sample};
 use crate::millis::millis;
+use crate::millis::wall_now;
 
 /// Who a backup is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,10 +16,11 @@ use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
 use quorate_store::durable;
 use quorate_store::types::WallMillis;
 
+use super::App;
 use super::backup::BackupFor;
 use super::pace::Pace;
-use super::{App, wall_now};
 use crate::millis::millis;
+use crate::millis::wall_now;
 
 /// How long after a failure it is tried again, unless the next one is due before.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);

@@ -17,6 +17,8 @@ use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
 
 use super::App;
+use super::join_list::JoinList;
+use super::members::unsettled::is_unsettled;
 use super::peers::QueryError;
 use super::service::Service;
 use crate::file_mode::refuse_open_secret;
@@ -118,9 +120,6 @@ impl JoinCredential {
     }
 }
 
-/// The join list: node id to peer address. Includes this node where it is a founding member.
-pub type JoinList = BTreeMap<NodeId, String>;
-
 /// Makes this node a member: a voter, or a learner where it is a standby. Returns once it is one; on a disk that has a
 /// membership already, once no node of the list can be of another cluster.
 pub async fn become_member(
@@ -137,7 +136,7 @@ pub async fn become_member(
             return Ok(refuse_other_cluster(app, service, list).await?);
         }
         let hellos = ask_all(app, service, list).await?;
-        let was_member = membership.is_some() && !super::service::is_unsettled(app);
+        let was_member = membership.is_some() && !is_unsettled(app);
         let step = decide(app.node_id(), &service.identity.load(), list, was_member, &hellos)?;
         let now = format!("{step}");
         if now != said {

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quorate_store::raft::CommittedLeaderId;
-use quorate_store::types::{ClusterMillis, WallMillis};
+use quorate_store::types::ClusterMillis;
 
 /// A batch that takes longer than this stops the clock until it is through.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -141,12 +141,6 @@ impl Clock {
         }
         UnderWay { ticket, leadership, lease: self.lease, anchor: self.anchor.clone() }
     }
-}
-
-/// Unix milliseconds of this machine, which may be wrong. What is replicated goes by [`super::wall`].
-pub fn wall_now() -> WallMillis {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ mod clock;
 pub mod cron;
 mod dear;
 pub mod integrity;
+mod join_list;
 mod lanes;
 pub mod last_room;
 pub mod levels;
@@ -70,7 +71,7 @@ mod waiting;
 pub mod wall;
 
 pub use awake::Awake;
-pub use clock::{Clock, wall_now};
+pub use clock::Clock;
 pub use lock_queues::LockQueues;
 pub use lock_turn::{LockPlace, QUESTIONS_MAX, Turn};
 pub use peers::{Peers, QueryError};

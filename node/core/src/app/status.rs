@@ -72,7 +72,7 @@ impl App {
     }
 
     fn warnings(&self, unready: Option<String>) -> Vec<String> {
-        let backups = self.inner.backups.warning(super::wall_now());
+        let backups = self.inner.backups.warning(crate::millis::wall_now());
         let quota = self.inner.quota.warning(self.inner.state.sizes());
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
@@ -81,7 +81,7 @@ impl App {
         let own =
             unready.into_iter().chain(split).chain(self.space_warning()).chain(self.inner.room.warning()).chain(faults);
         let clocks = self.inner.wall_clocks.warnings();
-        let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(super::wall_now()));
+        let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(crate::millis::wall_now()));
         own.chain(quota).chain(tables).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
     }
 

@@ -19,9 +19,9 @@ use quorate_store::types::WallMillis;
 use quorate_store::uptime::Uptime;
 use tokio::sync::{Notify, watch};
 
-use super::clock::wall_now;
 use super::{App, Raft};
 use crate::millis::millis;
+use crate::millis::wall_now;
 use crate::peer::message::{PeerRequest, PeerResponse};
 use agreed::{Reading, agreed, begun, is_decided};
 

@@ -76,8 +76,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::connection::door::Door;
     use crate::connection::monitor::ConnectionMonitor;
-    use crate::gateway::door::Door;
     use crate::net::PeerAddress;
     use crate::tls::{Authority, Lifetime, Port, Subject, TlsFiles};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::app::wall_now;
 use crate::limits;
+use crate::millis::wall_now;
 use crate::net::{PeerAddress, Stream};
 
 /// How long there is no other line of a failed handshake.

@@ -2,6 +2,7 @@
 //!
 //! Owns sockets and their deadlines. Never knows what is asked on them.
 
+pub mod door;
 pub mod gather;
 pub mod handshake;
 pub mod handshake_queue;

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::gateway::door::Door;
+use crate::connection::door::Door;
 use crate::net::PeerAddress;
 
 /// The far end of a connection.

@@ -42,7 +42,8 @@ impl AnsweredRequest<'_> {
             self.log_slow(api);
         }
         let Some(traces) = &api.settings.traces else { return };
-        let Some(parent) = traces.choose(headers, self.who) else { return };
+        let is_known = self.who.is_some_and(|who| !matches!(who, Who::Nobody));
+        let Some(parent) = traces.choose(headers, is_known) else { return };
         traces.tell(
             &parent,
             &Answered {

@@ -12,9 +12,9 @@ use quorate_store::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backend::Node;
-use crate::gateway::auth::caller::Watching;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
+use crate::gateway::caller::Watching;
 use crate::gateway::failure::Failure;
 use crate::limits;
 

@@ -4,7 +4,7 @@
 
 use quorate_store::types::{Action, Reply, RequestId};
 
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;

@@ -6,18 +6,9 @@ use std::net::SocketAddr;
 
 use quorate_api::{Applied, ErrorCode};
 
-use crate::gateway::enter::Guard;
+use crate::connection::door::Door;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::Failure;
-
-/// By which kind of port a connection came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Door {
-    /// That of clients, or their Unix socket.
-    #[default]
-    Clients,
-    /// That of metrics and administration.
-    Admin,
-}
 
 /// The port of metrics and administration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

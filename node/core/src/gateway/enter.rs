@@ -9,55 +9,20 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 
-use crate::gateway::auth::audit_event::Event;
-use crate::gateway::auth::caller::Caller;
+use crate::gateway::audit_event::Event;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::auth::known::Person;
 use crate::gateway::auth::proof::Proof;
-use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use crate::gateway::auth::requirement::{RequiredPermission, Requirement, Visit};
 use crate::gateway::auth::who::{Somebody, Who};
 use crate::gateway::call::Call;
+use crate::gateway::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::refresh;
 
 /// How long somebody waits whom this node does not know, or of whom it knows no right. What is new is known everywhere in milliseconds, as long
 /// as there is a leader.
 const STRANGER_WAIT: Duration = Duration::from_secs(2);
-
-/// Who may ask, where authentication is required.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
-    /// Anybody: it tells no more than that the node lives, and what it is.
-    None,
-    /// Whoever says who they are.
-    Known,
-    /// Who may administer everything.
-    Admin,
-    /// Who may take backups.
-    Backup,
-    /// Who may see how the cluster is.
-    Monitor,
-    /// Who has a right on what the request names: its handler says what that is. Callers without any are refused by the head alone.
-    Judged,
-    /// Whose is what the request names, a session, whatever rights they have left: its handler says whose that is.
-    Owned,
-}
-
-impl Guard {
-    /// What it asks for on everything, where that is the same for all requests.
-    const fn permission(self) -> Option<Permission> {
-        match self {
-            Self::Admin => Some(Permission::Admin),
-            Self::Backup => Some(Permission::Backup),
-            Self::Monitor => Some(Permission::Monitor),
-            Self::None | Self::Known | Self::Judged | Self::Owned => None,
-        }
-    }
-
-    /// Whether each request goes into the audit log, not just what was refused.
-    const fn is_noted(self) -> bool {
-        matches!(self, Self::Admin | Self::Backup | Self::Monitor)
-    }
-}
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
 pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(), Failure> {

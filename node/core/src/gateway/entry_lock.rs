@@ -13,7 +13,7 @@ use quorate_store::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp
 
 use crate::app::LockPlace;
 use crate::backend::Node;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;

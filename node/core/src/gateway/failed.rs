@@ -3,11 +3,9 @@
 //! Owns the words for each thing that a patch can run into. Decides nothing.
 
 use quorate_api::{Failed, JsonText};
-use quorate_store::document::{Excerpt, PatchFault};
+use quorate_store::document::{Excerpt, PatchFault, TooDear};
 use quorate_store::types::Rejection;
 use serde_json::value::RawValue;
-
-use crate::gateway::rejection::explain_dear;
 
 /// The `failed` of a problem document.
 pub fn of(rejection: &Rejection) -> Vec<Failed> {
@@ -65,6 +63,12 @@ pub fn explain(fault: &PatchFault) -> String {
         }
         PatchFault::TooDear(dear) => explain_dear(*dear),
     }
+}
+
+/// How many steps something takes, for people.
+pub fn explain_dear(TooDear { limit, actual }: TooDear) -> String {
+    let how = "ask with fewer conditions or operations, or split the document";
+    format!("to judge or to change one document takes {actual} steps or more, and one request may take {limit}; {how}")
 }
 
 fn actual(fault: &PatchFault) -> Option<&Excerpt> {

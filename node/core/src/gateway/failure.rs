@@ -14,7 +14,7 @@ use quorate_store::document::TooDear;
 use quorate_store::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
 use crate::app::AppError;
-use crate::gateway::rejection::{beyond, explain, explain_dear, faults_below, no_session, rejection_code};
+use crate::gateway::rejection::{beyond, explain, faults_below, no_session, rejection_code};
 use crate::gateway::text::quoted;
 use crate::gateway::{entry_view, failed};
 use crate::limits;

@@ -93,7 +93,7 @@ fn written(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::door::Door;
+    use crate::connection::door::Door;
 
     fn judged(hosts: &AllowedHosts, host: Option<&str>, address: PeerAddress) -> bool {
         let mut headers = HeaderMap::new();

@@ -223,7 +223,7 @@ impl From<Refusal> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::door::Door;
+    use crate::connection::door::Door;
     use crate::net::PeerAddress;
 
     /// The origin of a page that may ask where one may.

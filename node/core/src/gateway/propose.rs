@@ -12,9 +12,9 @@ use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId
 
 use crate::app::{AppError, Consistency};
 use crate::gateway::admission::accounts::Account;
-use crate::gateway::auth::audit_event::{Event, Names};
-use crate::gateway::auth::caller::{Admitted, Caller};
+use crate::gateway::audit_event::{Event, Names};
 use crate::gateway::auth::requirement;
+use crate::gateway::caller::{Admitted, Caller};
 use crate::gateway::failure::{Effect, Failure};
 use crate::limits;
 

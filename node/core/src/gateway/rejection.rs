@@ -3,15 +3,15 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
-use quorate_store::document::TooDear;
 use quorate_store::keyspace::audit::Refusal;
 use quorate_store::rules::{RuleFault, field_text};
 use quorate_store::types::{
-    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, MembersFault, QuotaSubject, Rejection,
-    Revision, SessionId, TaskState, TaskSummary, TxnRefusal,
+    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, QuotaSubject, Rejection, Revision,
+    SessionId, TaskState, TaskSummary, TxnRefusal,
 };
 
-use crate::gateway::failed;
+use crate::app::members::admission::explain_members;
+use crate::gateway::failed::{self, explain_dear};
 use crate::gateway::text::quoted;
 
 /// A rejection for people: why the entry at `key` did not change.
@@ -144,12 +144,6 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
     }
 }
 
-/// How many steps something takes, for people.
-pub fn explain_dear(TooDear { limit, actual }: TooDear) -> String {
-    let how = "ask with fewer conditions or operations, or split the document";
-    format!("to judge or to change one document takes {actual} steps or more, and one request may take {limit}; {how}")
-}
-
 /// Why a task is not scheduled whose id another has, for people.
 fn explain_task_in_use(task: &TaskSummary) -> String {
     let id = quoted(task.id.as_str());
@@ -176,26 +170,6 @@ fn explain_access(fault: &AccessFault) -> String {
             format!("the user {} has the role; take it from all who have it first", quoted(user.as_str()))
         }
         AccessFault::TokenExists => "there is a token with this id; ask for another".to_owned(),
-    }
-}
-
-/// What cannot be of newcomers, for people.
-pub fn explain_members(fault: MembersFault) -> String {
-    match fault {
-        MembersFault::NoInvitation => "there is no such invitation; it may have been used or revoked".to_owned(),
-        MembersFault::InvitationExists => "there is an invitation with this id; ask for another".to_owned(),
-        MembersFault::InvitationOver => "the time of the invitation is over; make another".to_owned(),
-        MembersFault::InvitationUsed => {
-            "another node has used the invitation, or this one with another disk".to_owned()
-        }
-        MembersFault::InvitationOfAnother(id) => format!("the invitation is for node {id}"),
-        MembersFault::OnlyStandby => {
-            "the invitation is for a standby: start the node with --standby, or invite it as a voter".to_owned()
-        }
-        MembersFault::DiskRemoved => "the node was removed with this disk, which never comes back".to_owned(),
-        MembersFault::IdRemoved => {
-            "a node of this id was removed; only an invitation that names the id lets it in".to_owned()
-        }
     }
 }
 
@@ -319,6 +293,9 @@ pub fn no_session(id: SessionId) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quorate_store::document::TooDear;
+    use quorate_store::types::MembersFault;
+
     use super::*;
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::app::wall_now;
+use crate::millis::wall_now;
 
 /// Unix milliseconds (48 bits) and 72 random bits in 20 characters: stored with each write, so short. The time in front
 /// puts the rows of one moment next to each other in the request table; nothing depends on it being right.

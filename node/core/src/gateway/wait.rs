@@ -9,7 +9,7 @@ use quorate_machine::query::StateFault;
 use quorate_store::types::Key;
 
 use crate::backend::Node;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::timings::{self, Part};

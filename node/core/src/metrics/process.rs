@@ -5,7 +5,7 @@
 use std::fs;
 
 use super::sample::{MetricsSource, Sample, Value};
-use crate::app::wall_now;
+use crate::millis::wall_now;
 
 /// This process.
 #[derive(Debug)]

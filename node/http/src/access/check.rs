@@ -13,7 +13,7 @@ use crate::access::own;
 use crate::command;
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness;
 use crate::gateway::text::quoted;

@@ -16,9 +16,8 @@ use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Common, Page};
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::auth::secret::TokenText;
-use crate::gateway::enter::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
 use crate::gateway::{propose, text};
@@ -26,6 +25,7 @@ use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
+use quorate_node_core::token_text::TokenText;
 
 /// The routes of tokens.
 pub fn routes() -> Routes {

@@ -16,7 +16,7 @@ use crate::batch::bulk_answer::{BulkEnd, BulkTally};
 use crate::batch::bulk_body::{BulkOp, Form, ParsedBulk};
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::Visit;
 use crate::gateway::failure::{Effect, Failure};
 use crate::gateway::propose;

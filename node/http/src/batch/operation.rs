@@ -7,8 +7,8 @@ use crate::keys::write::Manner;
 use quorate_store::types::Step;
 use std::time::{Duration, Instant};
 
-use crate::gateway::auth::caller::Caller;
 use crate::gateway::call::Call;
+use crate::gateway::caller::Caller;
 use crate::gateway::entry_lock;
 use crate::gateway::failure::Failure;
 use crate::keys::{read, write};

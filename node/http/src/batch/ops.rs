@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::batch::stream;
 use crate::context::Context;
 use crate::described::{Common, Conditional, OpAnswer};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::input::{body, headers};
 use crate::keys::op_body::ParsedOp;
 use crate::keys::prefer::{self, Preferred};

@@ -14,7 +14,7 @@ use crate::batch::txn_answer::render_txn;
 use crate::batch::txn_body::ParsedTxn;
 use crate::context::Context;
 use crate::described::{Common, Conditional};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;

@@ -17,7 +17,7 @@ use crate::backend::Node;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, NamePath};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;

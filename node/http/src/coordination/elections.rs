@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::coordination::locks::{self, give_up, party};
 use crate::described::{Changing, Common, NamePath, Page};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;

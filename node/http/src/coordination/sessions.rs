@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, Page};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;

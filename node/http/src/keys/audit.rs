@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::gateway::rejection::refusal_code;

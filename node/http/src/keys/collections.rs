@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::{Common, NamePath};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;

@@ -16,7 +16,7 @@ use utoipa_axum::routes;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::failure::Failure;
 use crate::input::conditions::Precondition;
 use crate::input::extract::{Faults, Query};

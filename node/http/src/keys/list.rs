@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use crate::app::Consistency;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;

@@ -16,7 +16,7 @@ use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;
 use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use quorate_store::types::{Action, Change, Key, Outcome, Reply, RequestId, WriteOp};
 
-use crate::gateway::auth::caller::Caller;
+use crate::gateway::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose::{confused, evaluate, propose};
 use crate::output::completed::Completed;

@@ -5,7 +5,7 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::{Effect, Failure};
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, ok_json};

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::Failure;
 use crate::output::response::{Answer, Outcome, ok_lent};
 use crate::routes::{Policy, Routes};

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::Failure;
 use crate::input::headers;
 use crate::output::response::{Outcome, ok};

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::app::{AppError, Consistency};
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::{Effect, Failure};
 use crate::input::headers;
 use crate::limits;

@@ -18,8 +18,7 @@ use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::auth::secret::TokenText;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::scan;
 use crate::gateway::{decide, freshness, propose, text};
@@ -27,6 +26,7 @@ use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
+use quorate_node_core::token_text::TokenText;
 
 /// For so long an invitation is good where nobody says.
 const FOR_MS_DEFAULT: u64 = 10 * 60 * 1_000;

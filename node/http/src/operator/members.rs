@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use crate::app::integrity::Repaired;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::gateway::failure::{Effect, Failure};
 use crate::input::extract::Query;
 use crate::input::headers::decimal;

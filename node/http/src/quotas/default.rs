@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 use super::body;
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::enter::Guard;
+use crate::gateway::auth::guard::Guard;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};

@@ -22,11 +22,11 @@ use quorate_store::types::{
 };
 
 use crate::app::cron::{self, CronFault};
-use crate::app::wall_now;
 use crate::coordination::coordinate;
 use crate::gateway::failure::Failure;
 use crate::input::extract::Faults;
 use crate::limits::WAIT_MS_MAX;
+use quorate_node_core::millis::wall_now;
 
 /// Where the zone of a pattern is not given.
 const ZONE_DEFAULT: &str = "UTC";

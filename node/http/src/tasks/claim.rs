@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::described::{Common, QueuePath};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::failure::Failure;
 use crate::gateway::propose;
 use crate::gateway::wait;

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::described::{Common, Page, QueuePath};
-use crate::gateway::admission::classes::RequestClass;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::failure::Failure;
 use crate::gateway::scan::{evaluate, scan};

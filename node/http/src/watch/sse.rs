@@ -25,7 +25,7 @@ use crate::connection::monitor::Busy;
 use crate::context::RequestContext;
 use crate::gateway::admission::accounts::{Held, Spender};
 use crate::gateway::admission::shares::HeldShare;
-use crate::gateway::auth::caller::Watching;
+use crate::gateway::caller::Watching;
 use crate::gateway::failure::Failure;
 use crate::input::headers;
 use crate::output::render;

@@ -17,8 +17,9 @@ use quorate_machine::query::{
     PastRead, Queries, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
 use quorate_node::app::integrity::Repaired;
-use quorate_node::app::{AppError, Consistency, LeaderHint, wall_now};
+use quorate_node::app::{AppError, Consistency, LeaderHint};
 use quorate_node::backend::{Backend, DigestAt};
+use quorate_node::millis::wall_now;
 use quorate_node::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::document::Criteria;

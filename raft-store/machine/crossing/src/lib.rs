@@ -17,6 +17,7 @@ pub mod model;
 pub mod names;
 pub mod pairs;
 pub mod picture;
+pub mod reached;
 pub mod run;
 pub mod shrink;
 pub mod states;

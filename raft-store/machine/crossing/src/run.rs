@@ -16,11 +16,11 @@ use quorate_machine::{command_codec, limits};
 use crate::chance::Chance;
 use crate::check::quotas;
 use crate::generate::{self, Sent, Step, Theme, What};
-use crate::groupings::Reached;
 use crate::model;
 use crate::names::{self, Texts};
 use crate::pairs::Pairs;
 use crate::picture::Picture;
+use crate::reached::Reached;
 use crate::store::{Store, batch};
 
 /// Steps of one run.

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
+use super::Applier;
 use super::stop::Tried;
 use super::view::{Fault, Most, View};
-use super::{Applier, quota_walk};
 use crate::codec;
 use crate::keyspace::quota;
 use crate::limits;
@@ -214,14 +214,6 @@ impl<V: View> Applier<'_, V> {
         }
         let row = (used != PrincipalUse::default()).then(|| codec::encode(&used));
         self.overlay.replace(&row_key, row).map(drop)
-    }
-
-    /// Goes on with the counting of what was there before it was counted; nothing where that is done.
-    pub(super) fn count_step(&mut self) -> Result<crate::types::Outcome, Fault> {
-        match self.quota_state()?.counting {
-            0 => Ok(super::maintain::maintained(0, false)),
-            _ => quota_walk::count_prefix(self),
-        }
     }
 }
 

@@ -25,8 +25,18 @@ pub(super) fn locks_among<'a>(attached: impl Iterator<Item = &'a [u8]>) -> u64 {
         as u64
 }
 
+impl<V: View> Applier<'_, V> {
+    /// Goes on with the counting of what was there before it was counted; nothing where that is done.
+    pub(super) fn count_step(&mut self) -> Result<Outcome, Fault> {
+        match self.quota_state()?.counting {
+            0 => Ok(maintained(0, false)),
+            _ => count_prefix(self),
+        }
+    }
+}
+
 /// Counts the next rows of the first prefix that is not counted yet.
-pub(super) fn count_prefix<V: View>(applier: &mut Applier<'_, V>) -> Result<Outcome, Fault> {
+fn count_prefix<V: View>(applier: &mut Applier<'_, V>) -> Result<Outcome, Fault> {
     let (start, end) = quota::uses_of_prefixes();
     let uses = applier.overlay.scan(&start, &end, limits::PREFIX_QUOTAS_MAX as usize)?;
     let mut state = applier.quota_state()?;

@@ -31,10 +31,11 @@ use super::merge::Merger;
 use super::others::{self, Missing};
 use super::place::{self, PlaceError};
 use super::{ArchiveLedger, ArchiveSettings};
+use crate::app::App;
 use crate::app::backup::BackupFor;
 use crate::app::proposer::ProposerParts;
-use crate::app::{App, wall_now};
 use crate::millis::millis;
+use crate::millis::wall_now;
 use crate::rebuild::{ENTRY_FORMAT, position};
 use crate::watchdog;
 

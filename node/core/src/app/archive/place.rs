@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use quorate_archive::{Archive, ArchiveError, Location};
 use quorate_store::durable;
 
-use crate::app::wall_now;
+use crate::millis::wall_now;
 
 /// The cluster and the place in which it archives, in the data directory.
 const NOTE: &str = "archived-to";

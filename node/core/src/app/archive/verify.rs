@@ -15,9 +15,10 @@ use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName
 use quorate_store::background;
 
 use super::{ArchiveLedger, ArchiveSettings, place};
+use crate::app::App;
 use crate::app::pace::Pace;
-use crate::app::{App, wall_now};
 use crate::millis::millis;
+use crate::millis::wall_now;
 use crate::rebuild::{End, RebuildError, Scratch, Source, Watcher};
 
 /// How often it is looked whether a try is due.

@@ -2,7 +2,7 @@
 //!
 //! Owns the way of a request to the leader and the words of its answer. `plan` judges, `cluster_view` tells it how things stand,
 //! `carry_out` does what it lets pass, `take_in` is for new nodes, of which `admission` says who may come, `peer_status` is what a peer is, `reconciler` for what nobody asks for, `removed` for a node
-//! that is no member any more. Never changes the members but through the leader, one change at a time.
+//! that is no member any more, `unsettled` for one that may never have been one. Never changes the members but through the leader, one change at a time.
 
 pub mod admission;
 pub mod autopilot;
@@ -14,6 +14,7 @@ pub mod plan;
 pub mod reconciler;
 pub mod removed;
 pub mod take_in;
+pub mod unsettled;
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use quorate_store::types::NodeDisk;
 
 use super::super::App;
-use super::super::bootstrap::JoinList;
+use super::super::join_list::JoinList;
 use crate::peer::MembershipStatus;
 use crate::peer::message::{PeerRequest, PeerResponse};
 

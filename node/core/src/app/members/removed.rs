@@ -10,9 +10,9 @@ use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::NodeId;
 
 use super::super::App;
-use super::super::bootstrap::JoinList;
-use super::super::service::is_unsettled;
+use super::super::join_list::JoinList;
 use super::not_leader;
+use super::unsettled::is_unsettled;
 use crate::peer::members::MemberQuestion;
 use crate::peer::message::{PeerRequest, PeerResponse};
 

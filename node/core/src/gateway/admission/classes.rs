@@ -14,43 +14,12 @@ use quorate_api::{NodeResource, NodeResourceKind};
 
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::refusals::Numbers;
+use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::admission::shares::{HeldShare, Resource};
 use crate::gateway::admission::turns::Turn;
 use crate::gateway::failure::Failure;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
-
-/// What kind of work a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum RequestClass {
-    /// Sessions, locks, elections, barriers, latches. Others hold on to life by them.
-    Coordination,
-    /// Work on keys that are named: its cost is their number.
-    Point,
-    /// Work that looks for what it is about.
-    Scan,
-    /// Requests that wait for something to happen, for as long as their callers say. They take no place in their own class meanwhile.
-    Waiting,
-    /// What tells of the node itself: never refused.
-    Node,
-}
-
-impl RequestClass {
-    /// All of them, in the order of their numbers.
-    const ALL: [Self; 5] = [Self::Coordination, Self::Point, Self::Scan, Self::Waiting, Self::Node];
-
-    /// As in the metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Coordination => "coordination",
-            Self::Point => "point",
-            Self::Scan => "scan",
-            Self::Waiting => "waiting",
-            Self::Node => "node",
-        }
-    }
-}
 
 /// One part in so many of the class for named keys is left to requests of one operation: sixteen bulks of a thousand would fill it, and
 /// whoever writes one key would be refused for as long as others come with more of them.

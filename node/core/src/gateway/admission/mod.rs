@@ -11,6 +11,7 @@ pub mod classes;
 pub mod connections;
 pub mod pace;
 pub mod refusals;
+pub mod request_class;
 pub mod resource_samples;
 pub mod seldom;
 pub mod shares;

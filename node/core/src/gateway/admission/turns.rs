@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use crate::connection::origin::Neighbour;
 use crate::gateway::admission::alive::AliveTable;
-use crate::gateway::admission::classes::RequestClass;
 use crate::gateway::admission::pace::{Pace, Share};
+use crate::gateway::admission::request_class::RequestClass;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 

@@ -1,16 +1,14 @@
 //! Who asks, and whether they may.
 //!
-//! Owns tokens, rights as this node remembers them, and the audit log. Never reads a body.
+//! Owns the judgement of tokens, rights as this node remembers them, and the audit log. Never reads a body.
 
 pub mod audit;
-pub mod audit_event;
 pub mod authenticator;
-pub mod caller;
+pub mod guard;
 pub mod jwt;
 pub mod known;
 pub mod proof;
 pub mod requirement;
 pub mod root;
-pub mod secret;
 pub mod throttle;
 pub mod who;

@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 
 use crate::connection::origin::Origin;
 use crate::gateway::auth::jwt::{JwtVerifier, Verified};
-use crate::gateway::auth::secret::TokenText;
+use crate::token_text::TokenText;
 
 /// What is to prove who asks.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::door::Door;
+    use crate::connection::door::Door;
     use crate::net::PeerAddress;
     use http::HeaderName;
 

@@ -23,8 +23,8 @@ use quorate_store::types::{ROOT, UserName};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::app::wall_now;
 use crate::metrics::{MetricsSource, Sample};
+use crate::millis::wall_now;
 
 pub use claims::{Claims, LEEWAY_SECONDS};
 pub use keys::{Algorithm, KeySet, SignedBy};

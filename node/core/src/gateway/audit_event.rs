@@ -8,11 +8,11 @@ use quorate_store::document::time;
 use quorate_store::types::{Outcome, Reply};
 use serde::Serialize;
 
-use crate::app::wall_now;
-use crate::gateway::auth::caller::Caller;
 use crate::gateway::auth::requirement::{Requirement, Visit, Wanted};
+use crate::gateway::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::rejection::rejection_code;
+use crate::millis::wall_now;
 
 /// Names in one line: a bulk may have thousands.
 const NAMES_MAX: usize = 32;

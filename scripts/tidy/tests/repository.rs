@@ -1,0 +1,160 @@
+//! The rules that this repository holds itself to.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use quorate_tidy::{Imports, Modules, Repository, circles, root};
+
+/// There are more files than this: a test that sees fewer did not look at all of them.
+const FILES_MIN: usize = 700;
+/// The same of imports.
+const IMPORTS_MIN: usize = 4_000;
+
+/// Circles of modules that are left, each with the directory that they lie in. The list only becomes shorter.
+const CIRCLES_LEFT: [(&str, &[&str]); 6] = [
+    // Rows hold types, and types hold rights, documents and rules, whose names and orders are keys of rows.
+    (
+        "raft-store/machine/src",
+        &["access.rs", "digest.rs", "document/mod.rs", "keyspace/mod.rs", "rules/mod.rs", "types.rs"],
+    ),
+    // `raft/wire` has the forms that `log`, `meta` and `state` write, and the adapters beside it need all of them. `identity` reads the
+    // mark of a log.
+    ("raft-store/src", &["identity.rs", "log/mod.rs", "meta.rs", "raft/mod.rs", "state/mod.rs"]),
+    // `input/headers` has the names that answers use, too; the context of a request reads headers, and bodies are read with it.
+    ("node/http/src", &["context.rs", "input/mod.rs", "output/mod.rs"]),
+    // `coordination/coordinate` and `keys/read` serve more than their own resources, and belong below all three.
+    ("node/http/src", &["coordination/mod.rs", "keys/mod.rs", "watch/mod.rs"]),
+    // The client has no rooms yet: `error` holds why a session is lost, and `client` the registry of sessions, which need all the others.
+    (
+        "client/src",
+        &[
+            "change.rs",
+            "client.rs",
+            "credentials.rs",
+            "criteria.rs",
+            "error.rs",
+            "kv.rs",
+            "op.rs",
+            "operation.rs",
+            "pages.rs",
+            "request.rs",
+            "retry.rs",
+            "session.rs",
+            "spans.rs",
+            "tls.rs",
+            "token.rs",
+            "transport.rs",
+            "value.rs",
+            "way.rs",
+        ],
+    ),
+    // A history is checked by what its workload was, and a workload writes a history.
+    ("cluster-tests/src", &["history/mod.rs", "workload/mod.rs"]),
+];
+
+/// Where `ARCHITECTURE.md` means what it names, if not from the root: the way in is all there.
+const CORE: &str = "node/core/src/";
+
+/// The graph of all files.
+fn modules() -> Modules {
+    let repository = Repository::read();
+    let modules = Modules::read(&repository.crates, &repository.texts);
+    let (files, imports) = (modules.count(), modules.imports().values().map(BTreeSet::len).sum::<usize>());
+    println!("{files} files, {imports} imports");
+    assert!(files >= FILES_MIN && imports >= IMPORTS_MIN, "only {files} files with {imports} imports were seen");
+    modules
+}
+
+/// The imports within a circle, each in a line of its own.
+fn shown(circle: &BTreeSet<&str>, imports: &Imports<'_>) -> String {
+    let mut lines = Vec::new();
+    for (from, to) in imports.iter().filter(|(from, _)| circle.contains(*from)) {
+        lines.extend(to.intersection(circle).map(|to| format!("    {from} imports {to}\n")));
+    }
+    lines.concat()
+}
+
+#[test]
+fn no_two_files_import_each_other() {
+    let modules = modules();
+    let imports = modules.imports();
+    let circles: Vec<String> = circles(&imports).iter().map(|circle| shown(circle, &imports)).collect();
+    assert!(circles.is_empty(), "files import each other, directly or through others:\n{}", circles.join("\n"));
+}
+
+#[test]
+fn no_two_modules_import_each_other_but_those_that_are_left() {
+    let left: BTreeSet<BTreeSet<String>> = CIRCLES_LEFT
+        .iter()
+        .map(|(directory, files)| files.iter().map(|file| format!("{directory}/{file}")).collect())
+        .collect();
+    let modules = modules();
+    let mut found = BTreeSet::new();
+    for imports in modules.imports_of_siblings().values() {
+        for circle in circles(imports) {
+            let files: BTreeSet<String> = circle.iter().map(|file| (*file).to_owned()).collect();
+            assert!(
+                left.contains(&files),
+                "modules import each other, those within them included, and it is not known of all of them:\n{}",
+                shown(&circle, imports)
+            );
+            found.insert(files);
+        }
+    }
+    let ended: Vec<_> = left.difference(&found).collect();
+    assert!(ended.is_empty(), "these do not import each other any more; take them off the list: {ended:?}");
+}
+
+#[test]
+fn architecture_names_what_exists() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
+    let (mut missing, mut count, mut last) = (Vec::new(), 0, String::new());
+    for name in names(&text) {
+        count += 1;
+        // What was named last may be the directory of it, or lie beside it.
+        let home = last.trim_end_matches('/').rsplit_once('/').map_or(String::new(), |(home, _)| format!("{home}/"));
+        let places = ["", CORE, &last, &home].map(|place| format!("{place}{name}"));
+        match places.into_iter().find(|place| is_there(place)) {
+            Some(place) => last = place,
+            None => missing.push(name),
+        }
+    }
+    println!("{count} names of files and directories");
+    assert!(count >= 50, "only {count} names of files and directories were seen");
+    assert!(missing.is_empty(), "ARCHITECTURE.md names what does not exist: {missing:?}");
+}
+
+/// The files and directories that a document names, in its order.
+fn names(document: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_picture = false;
+    for line in document.lines() {
+        if line.starts_with("```") {
+            is_picture = !is_picture;
+        } else if !is_picture {
+            names.extend(line.split('`').skip(1).step_by(2).filter(|text| is_path(text)).flat_map(alternatives));
+        }
+    }
+    names
+}
+
+fn is_path(text: &str) -> bool {
+    let is_of_path = |character: char| character.is_ascii_alphanumeric() || "_.-/{},*".contains(character);
+    let is_file = [".rs", ".md", ".json", ".txt"].iter().any(|end| text.ends_with(end));
+    text.chars().all(is_of_path) && !text.starts_with('/') && (text.contains('/') || is_file)
+}
+
+/// What `a/{b,c}` stands for.
+fn alternatives(text: &str) -> Vec<String> {
+    let Some((before, rest)) = text.split_once('{') else { return vec![text.to_owned()] };
+    let (list, after) = rest.split_once('}').expect("the list ends");
+    list.split(',').map(|part| format!("{before}{part}{after}")).collect()
+}
+
+/// Whether there is such a file or directory; with a star at its end, one that begins so.
+fn is_there(path: &str) -> bool {
+    let Some(start) = path.strip_suffix('*') else { return root().join(path).exists() };
+    let (directory, start) = start.rsplit_once('/').unwrap_or(("", start));
+    let Ok(entries) = fs::read_dir(root().join(directory)) else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(start))
+}
