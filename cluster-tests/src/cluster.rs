@@ -410,7 +410,7 @@ impl Cluster {
     }
 
     /// From its next start on a node is a build that comes after this one, as far as feature levels go, or this one again; see
-    /// `quorate_store::level::NEXT`.
+    /// `quorate_machine::level::NEXT`.
     pub fn set_next_build(&mut self, id: u64, is_next: bool) {
         match is_next {
             true => self.set_environment(id, NEXT_LEVEL, "1"),
@@ -717,7 +717,7 @@ const BUGS: [&str; 5] = [
     "work of the store's own faulted",
     "a bug was met and contained",
     "a request met a bug",
-    quorate_node::watchdog::SAID,
+    quorate_store::watchdog::SAID,
 ];
 
 impl Drop for Cluster {

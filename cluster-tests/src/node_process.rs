@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
-use quorate_node::watchdog::WATCH_STEPS;
 use quorate_store::state::CHECK_GROUPS;
+use quorate_store::watchdog::WATCH_STEPS;
 
 use crate::eventually::sooner_than;
 

@@ -10,8 +10,8 @@ use std::mem::size_of;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_node::watchdog::{SAID, STEP_MAX};
 use quorate_store::uptime::Uptime;
+use quorate_store::watchdog::{SAID, STEP_MAX};
 
 /// How long a watching thread sleeps.
 const NAP: Duration = Duration::from_millis(1);

@@ -10,42 +10,43 @@ use std::io;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ::http::{Method, Request, StatusCode, header};
 use axum::Router;
 use axum::body::Body;
 use axum::handler::Handler;
 use axum::response::Response;
 use futures::future::BoxFuture;
+use http::{Method, Request, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use parking_lot::Mutex;
+use quorate_node_core::connection::door::Door;
+use quorate_node_core::connection::gather::Gathering;
+use quorate_node_core::connection::handshake::Handshake;
+use quorate_node_core::connection::handshake_queue::HandshakeQueue;
+use quorate_node_core::connection::mismatch;
+use quorate_node_core::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
+use quorate_node_core::connection::origin::{Neighbour, Origin};
+use quorate_node_core::evicting_limit::{EvictingLimit, EvictingPermit, Full, Standing};
+use quorate_node_core::gateway::admission::pace::{Paced, PacedExecutor};
+use quorate_node_core::gateway::api::Api;
+use quorate_node_core::gateway::arrival::Arrival;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits;
+use quorate_node_core::metrics::ConnectionEnd;
+use quorate_node_core::net::{Listener, PeerAddress, Stream};
+use quorate_node_core::tls::{self, PortTls};
+use quorate_node_core::unix_socket::UnixSocket;
+use quorate_node_etcd as etcd;
+use quorate_node_http as node_http;
+use quorate_store::watchdog;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-use crate::connection::door::Door;
-use crate::connection::gather::Gathering;
-use crate::connection::handshake::Handshake;
-use crate::connection::handshake_queue::HandshakeQueue;
-use crate::connection::mismatch;
-use crate::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
-use crate::connection::origin::{Neighbour, Origin};
-use crate::evicting_limit::{EvictingLimit, EvictingPermit, Full, Standing};
-use crate::gateway::admission::pace::{Paced, PacedExecutor};
-use crate::gateway::api::Api;
-use crate::gateway::arrival::Arrival;
-use crate::gateway::failure::Failure;
-use crate::limits;
-use crate::metrics::ConnectionEnd;
-use crate::net::{Listener, PeerAddress, Stream};
-use crate::tls::{self, PortTls};
-use crate::unix_socket::UnixSocket;
-use crate::{etcd, http, watchdog};
 
 pub mod threads;
 mod windows;
@@ -86,7 +87,7 @@ fn places(all: usize, of_one: Option<usize>) -> EvictingLimit<Neighbour> {
 /// What is served, over either protocol.
 fn router() -> Router {
     static ROUTER: LazyLock<Router> = LazyLock::new(|| {
-        let nothing = http::nothing();
+        let nothing = node_http::nothing();
         let at_no_path = move |request: Request<Body>| {
             let nothing = nothing.clone();
             async move {
@@ -96,14 +97,14 @@ fn router() -> Router {
                 }
             }
         };
-        http::router().merge(etcd::router()).fallback(at_no_path)
+        node_http::router().merge(etcd::router()).fallback(at_no_path)
     });
     ROUTER.clone()
 }
 
 /// The routes of all that is served, as metrics count them.
 pub fn route_templates() -> Vec<&'static str> {
-    [http::route_templates(), etcd::route_templates()].concat()
+    [node_http::route_templates(), etcd::route_templates()].concat()
 }
 
 /// Serves `api` on `listener`, and on a Unix socket where there is one, until `stop` is cancelled and the open requests have ended, or
@@ -207,7 +208,7 @@ impl Port {
         let served = async move {
             tokio::select! {
                 () = abort.cancelled() => if !port_abort.is_cancelled() {
-                    crate::debug!(%peer, "a client connection had to make room for another one");
+                    quorate_node_core::debug!(%peer, "a client connection had to make room for another one");
                     metrics.on_connection_end(ConnectionEnd::PushedOut);
                     if let Some(connections) = counted {
                         connections.pushed_out();
@@ -281,7 +282,7 @@ async fn connection(
     let mut stream = match begun {
         Ok(stream) => stream,
         Err(error) => {
-            crate::debug!(%peer, %error, "a connection was gone before it began");
+            quorate_node_core::debug!(%peer, %error, "a connection was gone before it began");
             return;
         }
     };
@@ -311,7 +312,7 @@ async fn connection(
             Box::pin(serve_tls(stream, monitor, handshake, api, settings, &stop)).await
         }
         (First::Tls, None) => {
-            crate::debug!(%peer, "a client speaks TLS to this plain port; it should say http://, or this node --tls-cert");
+            quorate_node_core::debug!(%peer, "a client speaks TLS to this plain port; it should say http://, or this node --tls-cert");
             ConnectionEnd::Handshake
         }
         (First::Http1 | First::Http2, Some(_)) => {
@@ -319,7 +320,7 @@ async fn connection(
             ConnectionEnd::Handshake
         }
     };
-    crate::debug!(%peer, ?end, "a client connection ended");
+    quorate_node_core::debug!(%peer, ?end, "a client connection ended");
     metrics.on_connection_end(end);
 }
 

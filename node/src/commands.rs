@@ -24,11 +24,11 @@ mod restore;
 
 use clap::Subcommand;
 use quorate_archive::ArchiveError;
+use quorate_node_core::millis::wall_now;
+use quorate_node_core::rebuild::{self, RebuildError};
 use quorate_store::offline::OfflineError;
 
 use crate::config::{Args, Auth, Config};
-use crate::millis::wall_now;
-use crate::rebuild::{self, RebuildError};
 
 /// Whoever reads may have seen enough and gone (`| head -1`): what was asked for is done all the same.
 fn say(line: fmt::Arguments<'_>) {

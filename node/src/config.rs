@@ -21,33 +21,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use args::Args;
-pub use check::DEV_CLIENT_LISTEN;
-pub use data_dir::{DataDir, OpenDataDir};
-
+use quorate_node_core::app::archive::ArchiveSettings;
+use quorate_node_core::app::backup_schedule::BackupSchedule;
+use quorate_node_core::app::bootstrap::JoinCredential;
+use quorate_node_core::app::members::admission::JoinPolicy;
+use quorate_node_core::connection::door::Door;
+use quorate_node_core::gateway::admission::accounts::AccountLimits;
+use quorate_node_core::gateway::admission::classes::ClassLimits;
+use quorate_node_core::gateway::api::ApiSettings;
+use quorate_node_core::gateway::auth::authenticator::AuthSettings;
+use quorate_node_core::gateway::auth::jwt::JwtSettings;
+use quorate_node_core::gateway::door::AdminPort;
+use quorate_node_core::gateway::hosts::AllowedHosts;
+use quorate_node_core::gateway::versions::EtcdVersion;
+use quorate_node_core::limits;
+use quorate_node_core::logging::LogFormat;
+use quorate_node_core::millis::millis;
+use quorate_node_core::peer::PeerTimings;
+use quorate_node_core::tls::{Port, TlsFiles};
+use quorate_node_core::traces::TraceParents;
 use quorate_store::identity::{self, IdentityError};
 use tracing_subscriber::filter::Targets;
 
-use crate::app::archive::ArchiveSettings;
-use crate::app::backup_schedule::BackupSchedule;
-use crate::app::bootstrap::JoinCredential;
-use crate::app::members::admission::JoinPolicy;
 use crate::client_port::ServeSettings;
-use crate::connection::door::Door;
-use crate::gateway::admission::accounts::AccountLimits;
-use crate::gateway::admission::classes::ClassLimits;
-use crate::gateway::api::ApiSettings;
-use crate::gateway::auth::authenticator::AuthSettings;
-use crate::gateway::auth::jwt::JwtSettings;
-use crate::gateway::door::AdminPort;
-use crate::gateway::hosts::AllowedHosts;
-use crate::gateway::versions::EtcdVersion;
-use crate::limits;
-use crate::logging::LogFormat;
-use crate::millis::millis;
-use crate::peer::PeerTimings;
-use crate::tls::{Port, TlsFiles};
-use crate::traces::TraceParents;
+
+pub use args::Args;
+pub use check::DEV_CLIENT_LISTEN;
+pub use data_dir::{DataDir, OpenDataDir};
 
 /// Whether those who ask have to say who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, clap::ValueEnum)]

@@ -4,11 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::app::{App, Consistency};
+use quorate_node_core::app::{App, Consistency};
+use quorate_node_core::logging;
+use quorate_node_core::logging::LogFormat;
+use quorate_store::watchdog;
+
 use crate::config::{Config, DEV_CLIENT_LISTEN};
-use crate::logging::LogFormat;
 use crate::server::OnStarted;
-use crate::{logging, watchdog};
 
 /// How long one look whether the node serves may take, and the pause before the next.
 const LOOK_MAX: Duration = Duration::from_secs(1);

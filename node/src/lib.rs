@@ -13,13 +13,6 @@ mod node_tls;
 pub mod raft_config;
 pub mod server;
 
-pub use quorate_node_core::{
-    app, backend, connection, debug, end_now, evicting_limit, file_mode, gateway, limits, logging, metrics, millis,
-    net, peer, rebuild, slow, timings, tls, traces, unix_socket, watchdog,
-};
-pub use quorate_node_etcd as etcd;
-pub use quorate_node_http as http;
-
 /// Exit code of a node that cannot trust its storage, or cannot write it for another reason than that it is full.
 pub const EXIT_STORAGE: i32 = 3;
 

@@ -12,9 +12,9 @@ use quorate_node::client_port::threads::{self, ClientThreads};
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config};
 use quorate_node::dev;
-use quorate_node::logging;
 use quorate_node::server::{self, Ended, Surroundings};
-use quorate_node::watchdog;
+use quorate_node_core::logging;
+use quorate_store::watchdog;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ struct Line {
 fn main() -> ExitCode {
     #[cfg(debug_assertions)]
     if std::env::var_os("QUORATE_NEXT_LEVEL").is_some() {
-        quorate_store::level::know_next();
+        quorate_machine::level::know_next();
     }
     let line = Line::parse();
     match line.command {
@@ -86,7 +86,7 @@ fn serve(settings: Args) -> ExitCode {
     end_on_panic();
     #[cfg(debug_assertions)]
     if let Ok(key) = std::env::var("QUORATE_PANIC_ON_KEY") {
-        quorate_store::failpoint::panic_on(key.into_bytes());
+        quorate_machine::failpoint::panic_on(key.into_bytes());
     }
     if let Err(error) = take_small_pages() {
         tracing::warn!(%error, "the kernel may use huge pages: connections that are quiet take twice the memory");
@@ -126,7 +126,7 @@ fn serve(settings: Args) -> ExitCode {
     };
     // A database that a snapshot replaced may still be closing on a thread of its own. RocksDB's exit handlers would take
     // away what it uses, and the process would abort.
-    quorate_node::end_now(code)
+    quorate_node_core::end_now(code)
 }
 
 /// Takes the place of this process with the same arguments, so that nothing of the node that it was is left. Returns only where that
@@ -159,7 +159,7 @@ async fn run(config: Config, given: Args, client_threads: Vec<Handle>) -> Result
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        quorate_node::end_now(EXIT_FAILED);
+        quorate_node_core::end_now(EXIT_FAILED);
     });
     let surroundings = Surroundings { on_started: dev::greeting(&config), client_threads, ..Surroundings::default() };
     server::run_in(surroundings, config, stop).await
@@ -206,11 +206,11 @@ fn raise_file_limit() -> std::io::Result<()> {
 fn end_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::force_capture();
-        if quorate_store::machine::is_catching() {
+        if quorate_machine::machine::is_catching() {
             tracing::error!("a bug was met and contained: {panic}\n{trace}");
             return;
         }
         tracing::error!("a bug ended this process: {panic}\n{trace}");
-        quorate_node::end_now(101);
+        quorate_node_core::end_now(101);
     }));
 }

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use quorate_node_core::tls::{PortTls, TlsFiles, sentence};
+
 use crate::config::Config;
-use crate::tls::{PortTls, TlsFiles, sentence};
 
 /// Both ports.
 pub struct NodeTls {

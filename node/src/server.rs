@@ -15,60 +15,59 @@ use futures::future::OptionFuture;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
-use quorate_store::clean_stop;
+use quorate_machine::{codec, level};
+use quorate_node_core::app::archive::{self, ArchiveLedger, ArchiveSamples};
+use quorate_node_core::app::backup::{BackupLedger, BackupSamples};
+use quorate_node_core::app::bootstrap::{self, NoMember, Refused};
+use quorate_node_core::app::candidacy::{Candidacy, Timing};
+use quorate_node_core::app::integrity::{self, Integrity};
+use quorate_node_core::app::last_room::REMOVALS_MAX;
+use quorate_node_core::app::log_trimmer::LogBounds;
+use quorate_node_core::app::maintenance::Retention;
+use quorate_node_core::app::quota::Quota;
+use quorate_node_core::app::renewals::{self, Renewals};
+use quorate_node_core::app::room::{self, Room};
+use quorate_node_core::app::samples::{NodeSamples, count_elections};
+use quorate_node_core::app::service::{Service, ServiceHandle};
+use quorate_node_core::app::wall::{self, WallClocks};
+use quorate_node_core::app::{
+    App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
+    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
+};
+use quorate_node_core::connection::door::Door;
+use quorate_node_core::gateway::api::{Api, ApiSettings};
+use quorate_node_core::gateway::auth::audit::AuditFile;
+use quorate_node_core::gateway::auth::authenticator::AuthSettings;
+use quorate_node_core::gateway::auth::jwt::JwtVerifier;
+use quorate_node_core::gateway::auth::root::RootToken;
+use quorate_node_core::logging;
+use quorate_node_core::metrics::Metrics;
+use quorate_node_core::millis::{millis, wall_now};
+use quorate_node_core::net::{Listener, Network, Tcp};
+use quorate_node_core::peer::gate::{Gate, Halt};
+use quorate_node_core::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
+use quorate_node_core::slow::SlowLog;
+use quorate_node_core::tls::reload::{self, TlsSamples};
+use quorate_node_core::traces::{TraceCounts, Traces};
+use quorate_node_core::unix_socket::UnixSocket;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
-use quorate_store::offline;
 use quorate_store::raft::start;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::{RoomProbe, SpaceGuard};
 use quorate_store::state::{StateOptions, StateReader};
-use quorate_store::{background, codec, level};
+use quorate_store::watchdog;
+use quorate_store::{background, clean_stop, offline};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::archive::{self, ArchiveLedger, ArchiveSamples};
-use crate::app::backup::{BackupLedger, BackupSamples};
-use crate::app::bootstrap::{self, NoMember, Refused};
-use crate::app::candidacy::{Candidacy, Timing};
-use crate::app::integrity::{self, Integrity};
-use crate::app::last_room::REMOVALS_MAX;
-use crate::app::log_trimmer::LogBounds;
-use crate::app::maintenance::Retention;
-use crate::app::quota::Quota;
-use crate::app::renewals::{self, Renewals};
-use crate::app::room::{self, Room};
-use crate::app::samples::{NodeSamples, count_elections};
-use crate::app::service::{Service, ServiceHandle};
-use crate::app::wall::{self, WallClocks};
-use crate::app::{
-    App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
-    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
-};
-use crate::client_port::route_templates;
-use crate::client_port::{self, ServeSettings};
+use crate::client_port::{self, ServeSettings, route_templates};
 use crate::config::{Auth, ClientSocket, Config};
-use crate::connection::door::Door;
-use crate::gateway::api::{Api, ApiSettings};
-use crate::gateway::auth::audit::AuditFile;
-use crate::gateway::auth::authenticator::AuthSettings;
-use crate::gateway::auth::jwt::JwtVerifier;
-use crate::gateway::auth::root::RootToken;
-use crate::logging;
-use crate::metrics::Metrics;
-use crate::millis::{millis, wall_now};
-use crate::net::{Listener, Network, Tcp};
 use crate::node_tls::NodeTls;
-use crate::peer::gate::{Gate, Halt};
-use crate::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
-use crate::slow::SlowLog;
-use crate::tls::reload::{self, TlsSamples};
-use crate::traces::{TraceCounts, Traces};
-use crate::unix_socket::UnixSocket;
-use crate::{raft_config, watchdog};
+use crate::raft_config;
 
 /// Most connections at the port for metrics and administration.
 const ADMIN_CONNECTIONS_MAX: usize = 256;
@@ -401,7 +400,7 @@ impl Opened {
 /// this node could be a lie (a failed fsync marks pages clean).
 fn end_process(error: &str) {
     tracing::error!(error, "the log cannot be written; the process ends");
-    crate::end_now(if is_of_full_disk(error) { crate::EXIT_NO_ROOM } else { crate::EXIT_STORAGE });
+    quorate_node_core::end_now(if is_of_full_disk(error) { crate::EXIT_NO_ROOM } else { crate::EXIT_STORAGE });
 }
 
 /// What this node says of feature levels to its peers.

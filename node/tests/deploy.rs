@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use quorate_node::http::all_routes;
-use quorate_node::tls::{Authority, Lifetime, Subject};
+use quorate_node_core::tls::{Authority, Lifetime, Subject};
+use quorate_node_http::all_routes;
 use serde_json::Value;
 
 fn file(name: &str) -> PathBuf {

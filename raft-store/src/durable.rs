@@ -11,8 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bincode::{Decode, Encode};
-
-use crate::codec::{self, CodecError, Written};
+use quorate_machine::codec::{self, CodecError, Written};
 
 /// Bytes of the checksum that leads a sealed file.
 const CHECKSUM_BYTES: usize = 4;

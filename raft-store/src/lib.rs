@@ -6,12 +6,6 @@
 // A server says things through its log.
 #![warn(clippy::print_stdout)]
 
-// The pure machine is a crate of its own, which builds and tests without RocksDB; here it goes by its old paths.
-pub use quorate_machine::{
-    access, codec, command_codec, digest, document, failpoint, keyspace, level, limits, machine, mutants, query, rules,
-    types, versions,
-};
-
 #[macro_use]
 mod failpoints;
 

@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openraft::EntryPayload;
-use quorate_store::command_codec;
-use quorate_store::document::Criteria;
-use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
-use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Membership};
-use quorate_store::types::{
+use quorate_machine::command_codec;
+use quorate_machine::document::Criteria;
+use quorate_machine::types::{
     Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
 };
+use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
+use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Membership};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

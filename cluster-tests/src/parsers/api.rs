@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use quorate_crossing::store::{Store, batch};
-use quorate_store::types::{Action, Command, Maintenance};
+use quorate_machine::types::{Action, Command, Maintenance};
 
 use super::http::Doorkeeper;
 use super::samples;

@@ -5,8 +5,8 @@
 
 use std::io::Read;
 
+use quorate_machine::machine::Epoch;
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, BackupReader, BackupRow, BackupWriter, END_BYTES};
-use quorate_store::machine::Epoch;
 use quorate_store::raft::wire::{LogIdRecord, MembershipRecord, StoredMembershipRecord};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 

@@ -6,13 +6,13 @@
 use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
-use quorate_store::codec::{self, CodecError};
-use quorate_store::command_codec;
-use quorate_store::keyspace::audit;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::machine::Vars;
+use quorate_machine::codec::{self, CodecError};
+use quorate_machine::command_codec;
+use quorate_machine::keyspace::audit;
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::machine::Vars;
+use quorate_machine::types::{Batch, Reply};
 use quorate_store::raft::wire::{self, SnapshotMetaRecord};
-use quorate_store::types::{Batch, Reply};
 
 use super::{assert_explained, memory, samples};
 
@@ -55,7 +55,7 @@ fn decode_batch(bytes: &[u8]) -> Result<Batch, CodecError> {
 }
 
 /// A record of this type.
-pub fn record<T: bincode::Decode<quorate_store::codec::Written> + bincode::Encode + PartialEq + Debug>(bytes: &[u8]) {
+pub fn record<T: bincode::Decode<quorate_machine::codec::Written> + bincode::Encode + PartialEq + Debug>(bytes: &[u8]) {
     again(bytes, codec::decode::<T>, codec::encode);
 }
 

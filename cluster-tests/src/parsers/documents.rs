@@ -6,11 +6,11 @@
 
 use std::cmp::Ordering;
 
-use quorate_store::document::path::{Field, Path};
-use quorate_store::document::{Criteria, Fault, Json, JsonError, Patch, Subject, like_matches, order, time};
-use quorate_store::rules::Rules;
-use quorate_store::types::Key;
-use quorate_store::{codec, limits};
+use quorate_machine::document::path::{Field, Path};
+use quorate_machine::document::{Criteria, Fault, Json, JsonError, Patch, Subject, like_matches, order, time};
+use quorate_machine::rules::Rules;
+use quorate_machine::types::Key;
+use quorate_machine::{codec, limits};
 use serde_json::Value;
 
 use super::{assert_explained, memory, samples};

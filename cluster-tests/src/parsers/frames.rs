@@ -10,16 +10,15 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse};
-use quorate_node::peer::counters::ChannelKind;
-use quorate_node::peer::frame::{self, Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
-use quorate_node::peer::handshake::{self, Hello, Levels, LocalPeer, Welcome};
-use quorate_node::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome, StateTrust};
-use quorate_node::peer::raft_codec::{
+use quorate_machine::{codec, command_codec};
+use quorate_node_core::peer::counters::ChannelKind;
+use quorate_node_core::peer::frame::{self, Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
+use quorate_node_core::peer::handshake::{self, Hello, Levels, LocalPeer, Welcome};
+use quorate_node_core::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome, StateTrust};
+use quorate_node_core::peer::raft_codec::{
     AppendAnswer, AppendOutcome, AppendPieces, RaftAnswer, SnapshotBegin, TransferAnswer, TransferAsk, VoteGrant,
     VoteQuery, decode_append,
 };
-use quorate_store::codec;
-use quorate_store::command_codec;
 use quorate_store::identity::Identity;
 use quorate_store::raft::TypeConfig;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
@@ -185,7 +184,7 @@ fn local() -> LocalPeer {
         member: member(),
         protocol: handshake::PROTOCOL,
         format_version: codec::FORMAT_VERSION,
-        levels: Levels { known: quorate_store::level::KNOWN, reached: Arc::new(|| quorate_store::level::KNOWN) },
+        levels: Levels { known: quorate_machine::level::KNOWN, reached: Arc::new(|| quorate_machine::level::KNOWN) },
         trusts_state: Arc::new(|| true),
     }
 }

@@ -5,16 +5,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use openraft::storage::{IOFlushed, RaftLogReader, RaftLogStorage};
 use openraft::type_config::TypeConfigExt;
+use quorate_machine::types::Command;
 use quorate_store::identity::Identity;
 use quorate_store::log::{LogFacts, LogOptions, LogStore, inspect, pieces};
 use quorate_store::raft::wire::VoteRecord;
 use quorate_store::raft::{LogEntry, TypeConfig};
-use quorate_store::types::Command;
 use tempfile::TempDir;
 
 use super::{assert_explained, samples};

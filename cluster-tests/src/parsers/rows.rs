@@ -3,20 +3,21 @@
 //! Two bytes say how long the key is, then come key and value. The key of a row is read in one way only: what can be read is written as
 //! the same bytes, or one row could stand twice. Values mean the same after they were written again.
 
-use quorate_store::codec::CodecError;
-use quorate_store::keyspace::bucket_use::Whose;
-use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
-use quorate_store::keyspace::relocked::LockBefore;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::session::{PartyAt, SessionRow};
-use quorate_store::keyspace::task::{QueueRow, TaskRow};
-use quorate_store::keyspace::{
+use quorate_machine::codec::CodecError;
+use quorate_machine::keyspace::bucket_use::Whose;
+use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::relocked::LockBefore;
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::session::{PartyAt, SessionRow};
+use quorate_machine::keyspace::task::{QueueRow, TaskRow};
+use quorate_machine::keyspace::{
     access, audit, bucket_use, collection, deadline, entry, family, gates, history, index, lock, lock_queue, members,
     quota, refusals, request, sequence, session, task, timer,
 };
+use quorate_machine::types::{
+    BarrierRow, CollectionRow, Elected, InvitationRow, LatchRow, RemovedRow, RoleRow, TokenRow, UserRow,
+};
 use quorate_store::offline::decode_row;
-use quorate_store::types::CollectionRow;
-use quorate_store::types::{BarrierRow, Elected, InvitationRow, LatchRow, RemovedRow, RoleRow, TokenRow, UserRow};
 
 use super::commands::{again, record, room};
 use super::{assert_explained, memory, samples};

@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 use bytes::BytesMut;
 use openraft::EntryPayload;
 use quorate_crossing::store::Store;
-use quorate_store::command_codec;
-use quorate_store::machine::Vars;
+use quorate_machine::command_codec;
+use quorate_machine::machine::Vars;
+use quorate_machine::types::{Batch, Command, Reply};
 use quorate_store::raft::wire::{self, LogIdRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry};
-use quorate_store::types::{Batch, Command, Reply};
 
 use super::{http, requests};
 

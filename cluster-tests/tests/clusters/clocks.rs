@@ -224,7 +224,7 @@ async fn audited(node: SocketAddr) -> u64 {
     let answer = Request::get("/v1/audit?key=k&limit=1000").send(node).await.expect("an answer");
     let trail: Value = answer.expect_success().json();
     let lines = trail["lines"].as_array().expect("lines");
-    let time = lines.last().and_then(|line| line["time"].as_str()).and_then(quorate_store::document::time::parse);
+    let time = lines.last().and_then(|line| line["time"].as_str()).and_then(quorate_machine::document::time::parse);
     u64::try_from(time.expect("RFC 3339") / NANOS_PER_MS).expect("after 1970")
 }
 

@@ -8,9 +8,9 @@ use cluster_tests::cluster::PATIENCE;
 use cluster_tests::load::Load;
 use cluster_tests::{Cluster, Request, eventually};
 use quorate_client::{Client, Scrape, Value};
-use quorate_store::codec;
-use quorate_store::digest::RowHasher;
-use quorate_store::keyspace::entry;
+use quorate_machine::codec;
+use quorate_machine::digest::RowHasher;
+use quorate_machine::keyspace::entry;
 use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
 
 /// The key whose row is altered on one disk.

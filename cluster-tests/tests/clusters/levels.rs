@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::StatusAnswer;
-use quorate_store::level::{FIRST, NEXT};
+use quorate_machine::level::{FIRST, NEXT};
 
 async fn levels(cluster: &Cluster) -> Result<Vec<(u32, u32)>, String> {
     let mut levels = Vec::new();

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use cluster_tests::seed::seeded;
 #[cfg(debug_assertions)]
-use quorate_node::watchdog::SAID;
+use quorate_machine::mutants;
 #[cfg(debug_assertions)]
-use quorate_store::mutants;
+use quorate_store::watchdog::SAID;
 use rand::RngExt;
 use serde_json::Value;
 

@@ -11,7 +11,6 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 // Raft's own tasks are watched there, too.
-pub use quorate_store::watchdog;
 
 pub mod app;
 pub mod backend;

@@ -1,9 +1,9 @@
 //! Every bound of the server that is not part of the replicated state, each with its reason.
 //!
 //! Owns the fixed bounds and the defaults and ranges of the configurable ones. Never holds a bound that two nodes must
-//! agree on: those are in `quorate_store::limits`.
+//! agree on: those are in `quorate_machine::limits`.
 
-use quorate_store::limits;
+use quorate_machine::limits;
 
 /// Default bound of a request body. A value of the largest size in base64 (4/3 of it, exactly 2 MiB) must fit in
 /// `POST /v1/ops` together with its key and the rest of the JSON.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use quorate_store::types::WallMillis;
+use quorate_machine::types::WallMillis;
 
 /// Whole milliseconds.
 pub fn millis(duration: Duration) -> u64 {

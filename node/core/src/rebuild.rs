@@ -7,10 +7,8 @@
 //! Blocks; used by verbs of the program, and by a node that tries whether a restore can be had.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
-use std::io;
-use std::mem;
 use std::path::{Path, PathBuf};
+use std::{fs, io, mem};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -20,7 +18,7 @@ use quorate_archive::{
     Archive, ArchiveError, BaseManifest, BaseName, Bundle, Catalogue, Keys, Plan, Position, Segment, SegmentName,
     Target, Unreachable, WallMillis,
 };
-use quorate_store::codec::RECORDS;
+use quorate_machine::codec::RECORDS;
 use quorate_store::durable;
 use quorate_store::offline::{OfflineError, Replay, ReplayError, Until};
 use quorate_store::raft::wire::LogIdRecord;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use quorate_store::types::{SecretHash, TokenId};
+use quorate_machine::types::{SecretHash, TokenId};
 use sha2::{Digest, Sha256};
 
 /// What the text of a token begins with: whoever looks for secrets in a heap of text finds them by it.

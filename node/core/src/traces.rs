@@ -24,6 +24,7 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider};
+use quorate_store::watchdog;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
@@ -31,7 +32,6 @@ use crate::metrics::{MetricsSource, Sample};
 use crate::per_second::PerSecond;
 use crate::slow::ms;
 use crate::timings::{Part, Timings};
-use crate::watchdog;
 
 /// How often what was gathered is sent.
 const SEND_EVERY: Duration = Duration::from_secs(1);

@@ -10,12 +10,12 @@ use quorate_etcd_api::auth::{
     AuthDisableRequest, AuthDisableResponse, AuthEnableRequest, AuthEnableResponse, AuthStatusRequest,
     AuthStatusResponse, AuthenticateRequest, AuthenticateResponse,
 };
-use quorate_store::types::ROOT;
+use quorate_machine::types::ROOT;
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::enter;
 use tonic::Code;
 
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::call::Call;
-use crate::gateway::enter;
 use crate::header::header as answered;
 use crate::method::{Policy, Unary};
 use crate::status::{Status, known};

@@ -8,14 +8,14 @@ use quorate_etcd_api::cluster::{
     Member, MemberAddRequest, MemberAddResponse, MemberListRequest, MemberListResponse, MemberPromoteRequest,
     MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse, MemberUpdateRequest, MemberUpdateResponse,
 };
+use quorate_node_core::gateway::auth::requirement::{Requirement, Visit};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::failure::{Effect, Failure};
+use quorate_node_core::peer::members::{MemberChange, MemberRequest};
 use tonic::Code;
 
-use crate::gateway::auth::requirement::{Requirement, Visit};
-use crate::gateway::call::Call;
-use crate::gateway::failure::{Effect, Failure};
 use crate::header::header;
 use crate::method::{Policy, Unary};
-use crate::peer::members::{MemberChange, MemberRequest};
 use crate::status::{Status, known};
 
 /// Lists the members.

@@ -15,19 +15,20 @@ use quorate_etcd_api::kv::{
     TxnRequest,
 };
 use quorate_etcd_api::lease::LeaseGrantRequest;
-use quorate_store::keyspace::after_prefix;
-use quorate_store::types::{Key, Revision};
+use quorate_machine::keyspace::after_prefix;
+use quorate_machine::types::{Key, Revision};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::request_ids;
+use quorate_node_core::timings::{self, Part};
+use quorate_store::watchdog;
 use tonic::Code;
 
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::call::Call;
-use crate::gateway::request_ids;
 use crate::kv::{DeleteRange, Range, Txn};
 use crate::lease::{self, LeaseGrant};
 use crate::method::Unary;
+use crate::range;
 use crate::status::Status;
-use crate::timings::{self, Part};
-use crate::{range, watchdog};
 
 /// Seconds that a lease lives which nobody brought along.
 const LEASE_SECONDS: i64 = 60;

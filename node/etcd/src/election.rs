@@ -16,12 +16,12 @@ use quorate_etcd_api::entry::{EventEventType, KeyValue};
 use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, RequestOpRequest, TxnRequest};
 use quorate_etcd_api::watch::{WatchCreateRequest, WatchRequest, WatchRequestRequestUnion, WatchResponse};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::call::Call;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::contend::{self, Place};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::call::Call;
 use crate::kv::{Range, Txn};
 use crate::method::{Exchange, Policy, Unary};
 use crate::status::Status;

@@ -1,9 +1,8 @@
 //! What every answer begins with.
 
 use quorate_etcd_api::header::ResponseHeader;
-use quorate_store::types::Revision;
-
-use crate::gateway::api::Api;
+use quorate_machine::types::Revision;
+use quorate_node_core::gateway::api::Api;
 
 /// The header of an answer that was evaluated at a revision.
 pub fn header(api: &Api, revision: Revision) -> ResponseHeader {

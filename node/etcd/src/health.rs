@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::arrival::Arrival;
+use quorate_node_core::limits;
 use serde::Serialize;
-
-use crate::app::Consistency;
-use crate::gateway::arrival::Arrival;
-use crate::limits;
 
 #[derive(Serialize)]
 struct Health {

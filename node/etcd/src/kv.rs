@@ -9,18 +9,20 @@ use quorate_etcd_api::kv::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
     RangeRequest, RangeResponse, RangeStreamResponse, TxnRequest, TxnResponse,
 };
-use quorate_store::types::{self, Action, Branched, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply};
+use quorate_machine::types::{
+    self, Action, Branched, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply,
+};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{freshness, propose, request_ids};
+use quorate_node_core::limits;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::Consistency;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
-use crate::gateway::call::Call;
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::{freshness, propose, request_ids};
 use crate::header::{header, header_now};
-use crate::limits;
 use crate::method::{Exchange, Policy, Unary};
 use crate::parts::Parts;
 use crate::status::{Status, known};

@@ -13,18 +13,18 @@ use quorate_etcd_api::lease::{
     LeaseLeasesResponse, LeaseRevokeRequest, LeaseRevokeResponse, LeaseStatus, LeaseTimeToLiveRequest,
     LeaseTimeToLiveResponse,
 };
-use quorate_store::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
-use quorate_store::types::{Action, Outcome, Rejection, SessionId, SessionOp, SessionReply};
+use quorate_machine::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
+use quorate_machine::types::{Action, Outcome, Rejection, SessionId, SessionOp, SessionReply};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission, Requirement, Visit};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::freshness;
+use quorate_node_core::gateway::renew::renew;
+use quorate_node_core::gateway::scan::scan;
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
-use crate::gateway::call::Call;
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
-use crate::gateway::renew::renew;
-use crate::gateway::scan::scan;
 use crate::header::header;
 use crate::method::{Exchange, Policy, Unary};
 use crate::status::{self, Status, known};

@@ -35,8 +35,6 @@ mod users;
 mod watch;
 mod watcher;
 
-use quorate_node_core::{app, backend, gateway, limits, metrics, peer, timings, watchdog};
-
 pub use method::Served;
 pub use router::{route_templates, router, served_at, unknown};
 pub use service::grpc;

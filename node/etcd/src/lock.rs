@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use quorate_etcd_api::Error;
 use quorate_etcd_api::lock::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::call::Call;
 
 use crate::contend;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::call::Call;
 use crate::header::header_now;
 use crate::method::{Policy, Unary};
 use crate::status::{Status, known};

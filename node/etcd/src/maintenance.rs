@@ -18,22 +18,22 @@ use quorate_etcd_api::maintenance::{
     MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
 };
 use quorate_machine::query::{ListQuery, ListRead};
+use quorate_machine::types::{Entry, Key, Revision};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::backup;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::failure::{Effect, Failure};
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::limits;
 use quorate_store::backup::sector_rest;
-use quorate_store::types::{Entry, Key, Revision};
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::app::Consistency;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::backup;
-use crate::gateway::call::Call;
-use crate::gateway::failure::{Effect, Failure};
-use crate::gateway::scan::scan;
 use crate::header::{header, header_now};
-use crate::limits;
 use crate::method::{Exchange, Policy, Unary};
 use crate::past::revision_of;
 use crate::status::{Status as GrpcStatus, known};

@@ -16,15 +16,15 @@ use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_etcd_api::Message;
+use quorate_node_core::gateway::admission::shares::HeldShare;
+use quorate_node_core::gateway::answer_body;
+use quorate_node_core::gateway::body::{self, BodyPatience, Coming};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::timings::{self, Part};
 use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 
-use crate::gateway::admission::shares::HeldShare;
-use crate::gateway::answer_body;
-use crate::gateway::body::{self, BodyPatience, Coming};
-use crate::gateway::call::Call;
 use crate::status::{Status, known};
-use crate::timings::{self, Part};
 
 /// Whether a message is compressed, and its length in four bytes.
 const PREFIX_BYTES: usize = 5;

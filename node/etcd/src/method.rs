@@ -12,16 +12,17 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use quorate_etcd_api::measure::{self, Fault, Measure, Measured};
 use quorate_etcd_api::{METHODS, Message, Method};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::limits;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 use tonic::codec::EncodeBuf;
 
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::call::Call;
+use crate::message;
 use crate::status::{Status, known};
-use crate::{limits, message};
 
 /// What holds for a call before it is looked at.
 #[derive(Debug, Clone, Copy)]

@@ -6,16 +6,17 @@
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeResponse};
 use quorate_machine::query::ListQuery;
-use quorate_store::types::{Key, KeyRange, ListOrder, ListShown, ListStep, Revision, RevisionFilter};
+use quorate_machine::types::{Key, KeyRange, ListOrder, ListShown, ListStep, Revision, RevisionFilter};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::limits;
 
-use crate::app::Consistency;
-use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
-use crate::gateway::call::Call;
-use crate::gateway::scan::scan;
 use crate::header::header;
+use crate::past;
 use crate::range::{self, key_value};
 use crate::status::Status;
-use crate::{limits, past};
 
 /// A range that is being read.
 pub struct Parts {

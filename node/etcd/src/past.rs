@@ -5,17 +5,17 @@
 
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::RangeResponse;
+use quorate_machine::limits::LOOK_BYTES;
 use quorate_machine::query::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
-use quorate_store::limits::LOOK_BYTES;
-use quorate_store::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
+use quorate_machine::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::limits;
 
-use crate::backend::Node;
-use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
-use crate::gateway::call::Call;
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::scan;
 use crate::header::header;
-use crate::limits;
 use crate::range::key_value;
 use crate::status::{Status, known};
 

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use quorate_etcd_api::Error;
 use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeRequestSortOrder, RangeRequestSortTarget};
-use quorate_store::background;
-use quorate_store::document::Json;
-use quorate_store::types::{
+use quorate_machine::document::Json;
+use quorate_machine::types::{
     ContentKind, Entry, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, RevisionFilter, SessionId, Value,
 };
+use quorate_store::background;
 
 use crate::status::{Status, known};
 

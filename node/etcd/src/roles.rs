@@ -11,17 +11,17 @@ use quorate_etcd_api::auth::{
     AuthRoleListResponse, AuthRoleRevokePermissionRequest, AuthRoleRevokePermissionResponse,
     Permission as EtcdPermission, PermissionType,
 };
-use quorate_store::access::{Grant, Permission};
-use quorate_store::keyspace::after_prefix;
-use quorate_store::types::{AccessOp, RoleName, RoleRow};
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::keyspace::after_prefix;
+use quorate_machine::types::{AccessOp, RoleName, RoleRow};
+use quorate_node_core::gateway::auth::requirement;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::freshness;
+use quorate_node_core::gateway::scan::scan;
 use tonic::Code;
 
 use crate::auth::is_root;
-use crate::gateway::auth::requirement;
-use crate::gateway::call::Call;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
-use crate::gateway::scan::scan;
 use crate::header::{header, header_now};
 use crate::method::{Policy, Unary};
 use crate::status::{Status, known};

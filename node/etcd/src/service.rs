@@ -20,23 +20,23 @@ use futures::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use quorate_api::ErrorCode;
 use quorate_etcd_api::{Code, METHODS};
+use quorate_node_core::gateway::access_log::AnsweredRequest;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::api::Slot;
+use quorate_node_core::gateway::arrival::Arrival;
+use quorate_node_core::gateway::call::{Call, Target};
+use quorate_node_core::gateway::pages::{self, Allowed, Refusal, Way};
+use quorate_node_core::gateway::{answer_body, body, caught, door, enter, request_ids};
+use quorate_node_core::{limits, timings};
+use quorate_store::watchdog;
 use serde::Serialize;
 use tonic::Streaming;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, StreamingService};
 
-use crate::gateway::access_log::AnsweredRequest;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::api::Slot;
-use crate::gateway::arrival::Arrival;
-use crate::gateway::body;
-use crate::gateway::call::{Call, Target};
-use crate::gateway::pages::{self, Allowed, Refusal, Way};
-use crate::gateway::{answer_body, caught, door, enter, request_ids};
 use crate::method::{Answer, Answers, Incoming, Outgoing, Policy, Questions, Served, Work};
 use crate::status::Status;
-use crate::{limits, message, status};
-use crate::{timings, watchdog};
+use crate::{message, status};
 
 /// A call that came, before anything but its head was looked at.
 struct Asked {

@@ -7,11 +7,10 @@ use std::ops::Deref;
 use axum::response::Response;
 use quorate_api::{Applied, ErrorCode};
 use quorate_etcd_api::Error;
-use quorate_store::types::{Outcome, Rejection, Reply, Revision, TxnFault, TxnRefusal};
+use quorate_machine::types::{Outcome, Rejection, Reply, Revision, TxnFault, TxnRefusal};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::propose;
 use tonic::Code;
-
-use crate::gateway::failure::Failure;
-use crate::gateway::propose;
 
 /// How a call failed: what gRPC calls so. A type of this crate, since what the gateway says went wrong becomes one.
 #[derive(Debug, Clone)]

@@ -14,21 +14,22 @@ use quorate_etcd_api::kv::{
     PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp, RequestOpRequest, ResponseOp, ResponseOpResponse,
     TxnRequest, TxnResponse,
 };
+use quorate_machine::document::Criteria;
+use quorate_machine::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, VALUE_BYTES_MAX};
 use quorate_machine::query::KeyRead;
-use quorate_store::document::Criteria;
-use quorate_store::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, VALUE_BYTES_MAX};
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, Branch, Change, Compared, Comparison, ComparisonOperator, Entry, Expect, Expiry, Key, ListStep, Listed,
     RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
 };
+use quorate_node_core::gateway::auth::requirement;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::limits;
 
-use crate::gateway::auth::requirement;
-use crate::gateway::call::Call;
-use crate::gateway::scan::scan;
 use crate::header::inner;
+use crate::past;
 use crate::range::{key, key_range, key_value, list_step, value};
 use crate::status::{Status, known, of_fault};
-use crate::{limits, past};
 
 /// The token of no entry.
 const NO_TOKEN: Revision = 0;
@@ -428,7 +429,7 @@ pub fn delete_of(removed: Removed) -> DeleteRangeResponse {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use quorate_store::limits::{KEY_BYTES_MAX, TXN_DEPTH_MAX, TXN_STEPS_MAX};
+    use quorate_machine::limits::{KEY_BYTES_MAX, TXN_DEPTH_MAX, TXN_STEPS_MAX};
     use tonic::Code;
 
     use super::*;
@@ -496,7 +497,7 @@ mod tests {
         let page = past::cost_of_page(usize::MAX);
         assert_eq!(cost(vec![at(0), put(false)]), 0);
         assert_eq!(cost(vec![at(5), put(true)]), 2);
-        assert_eq!(cost(vec![range(0, false), range(0, true)]), page + crate::limits::FIND_COST);
+        assert_eq!(cost(vec![range(0, false), range(0, true)]), page + quorate_node_core::limits::FIND_COST);
         assert_eq!(cost(vec![range(0, false), put(false)]), 0, "it is read in the log");
         assert_eq!(cost(vec![range(5, false), put(false)]), page);
         let nested = TxnRequest { failure: vec![at(5); 3], ..TxnRequest::default() };

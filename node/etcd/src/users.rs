@@ -11,16 +11,16 @@ use quorate_etcd_api::auth::{
     AuthUserRevokeRoleResponse,
 };
 use quorate_etcd_api::header::ResponseHeader;
-use quorate_store::types::{AccessOp, Action, Outcome, RoleName, UserName, UserRow};
+use quorate_machine::types::{AccessOp, Action, Outcome, RoleName, UserName, UserRow};
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::freshness;
+use quorate_node_core::gateway::scan::scan;
 use tonic::Code;
 
 use crate::auth::is_root;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::call::Call;
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
-use crate::gateway::scan::scan;
 use crate::header::{header, header_now};
 use crate::method::{Policy, Unary};
 use crate::status::{self, Status, known};

@@ -17,24 +17,25 @@ use quorate_etcd_api::watch::{
 };
 use quorate_etcd_api::{Error, Message};
 use quorate_machine::query::{FeedPosition, WatchRange};
-use quorate_store::types::{Key, KeyRange, Revision};
+use quorate_machine::types::{Key, KeyRange, Revision};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::admission::accounts::Spender;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::caller::Watching;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::watch;
+use quorate_node_core::limits;
 use tokio::time::Interval;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::app::Consistency;
-use crate::gateway::admission::accounts::Spender;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{Permission, Requirement, Visit};
-use crate::gateway::call::Call;
-use crate::gateway::caller::Watching;
-use crate::gateway::failure::Failure;
-use crate::gateway::watch;
 use crate::header::header;
 use crate::method::{Exchange, Policy};
+use crate::range;
 use crate::roused::Roused;
 use crate::status::{Status, known};
 use crate::watcher::{Step, View, Watcher};
-use crate::{limits, range};
 
 /// After how long of silence those are told how far they are that asked for it.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);

@@ -12,18 +12,18 @@ use futures::future::BoxFuture;
 use quorate_etcd_api::Message;
 use quorate_etcd_api::entry::{Event, EventEventType, KeyValue};
 use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ReadPosition, StateFault};
+use quorate_machine::types::{Entry, Key, Revision};
+use quorate_node_core::gateway::admission::accounts::Held;
+use quorate_node_core::gateway::admission::answer_memory::Share;
+use quorate_node_core::gateway::admission::shares::HeldShare;
+use quorate_node_core::gateway::api::Api;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::caller::Watching;
+use quorate_node_core::gateway::watch::{self, Versions};
+use quorate_node_core::limits;
+use quorate_node_core::metrics::WatchSource;
 use quorate_store::state::{Pulled, RecentChange, Watch};
-use quorate_store::types::{Entry, Key, Revision};
 
-use crate::gateway::admission::accounts::Held;
-use crate::gateway::admission::answer_memory::Share;
-use crate::gateway::admission::shares::HeldShare;
-use crate::gateway::api::Api;
-use crate::gateway::call::Call;
-use crate::gateway::caller::Watching;
-use crate::gateway::watch::{self, Versions};
-use crate::limits;
-use crate::metrics::WatchSource;
 use crate::range::key_value;
 
 /// What a watch shows.

@@ -7,12 +7,12 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header;
 use quorate_machine::query::{Observed, StateFault};
-use quorate_store::types::Revision;
+use quorate_machine::types::Revision;
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::freshness;
 
-use crate::backend::Node;
 use crate::context::RequestContext;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
 use crate::input::{body, headers, json_body};
 use crate::output::response::{Outcome, ok_json};
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use quorate_api::{Applied, ErrorCode};
+use quorate_node_core::gateway::arrival::Arrival;
+use quorate_node_core::gateway::call::{Call, Target};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::request_ids;
 
-use crate::gateway::arrival::Arrival;
-use crate::gateway::call::{Call, Target};
-use crate::gateway::failure::Failure;
-use crate::gateway::request_ids;
 use crate::input::headers;
 use crate::routes::{Policy, Route};
 

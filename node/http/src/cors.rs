@@ -6,9 +6,9 @@
 use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use quorate_node_core::gateway::api::ApiSettings;
+use quorate_node_core::gateway::pages::{ANY, Allowed};
 
-use crate::gateway::api::ApiSettings;
-use crate::gateway::pages::{ANY, Allowed};
 use crate::output::response::Answer;
 use crate::routes::Route;
 

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use quorate_api::{EntryView, WriteAnswer};
+use quorate_node_core::gateway::auth::guard::Guard;
 use utoipa::openapi::path::{Operation as Described, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::Schema;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Content, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses, PartialSchema};
 
-use crate::gateway::auth::guard::Guard;
 use crate::routes::Operation;
 
 /// The scheme of tokens.

@@ -28,8 +28,6 @@ mod service;
 mod tasks;
 mod watch;
 
-use quorate_node_core::{app, backend, connection, debug, gateway, limits, logging, metrics, peer, timings, watchdog};
-
 pub use operator::errors::markdown as error_catalogue;
 pub use router::{all as all_routes, document as openapi_document, nothing, router, templates as route_templates};
 pub use routes::{Operation, Policy, Route};

@@ -10,17 +10,16 @@ use axum::routing::MethodRouter;
 use bytes::Bytes;
 use http::Method;
 use quorate_api::WATCH_CONTENT_TYPE;
+use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_store::background;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::Response;
 use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{RefOr, Response};
 use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::{self, Common};
-use crate::gateway::auth::guard::Guard;
 use crate::input::headers;
 use crate::operator::openapi;
 use crate::output::response::{Outcome, ok_lent};
@@ -211,7 +210,7 @@ async fn openapi(_: Context) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::gateway::admission::request_class::RequestClass;
+    use quorate_node_core::gateway::admission::request_class::RequestClass;
 
     use super::*;
 

@@ -7,12 +7,11 @@ use std::fmt;
 
 use axum::routing::MethodRouter;
 use http::Method;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::guard::Guard;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::schema::Schema;
-
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::guard::Guard;
 
 /// How long a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

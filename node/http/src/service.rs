@@ -15,28 +15,25 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use hyper::body::Body as _;
 use quorate_api::{Applied, ErrorCode};
+use quorate_node_core::gateway::access_log::AnsweredRequest;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::api::Slot;
+use quorate_node_core::gateway::arrival::Arrival;
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::pages::{self, Allowed, Way};
+use quorate_node_core::gateway::{answer_body, caught, door, enter};
+use quorate_node_core::timings::{self, Part};
+use quorate_store::watchdog;
 
 use crate::context::{Context, RequestContext};
 use crate::cors;
-use crate::gateway::access_log::AnsweredRequest;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::answer_body;
-use crate::gateway::api::Slot;
-use crate::gateway::arrival::Arrival;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::caught;
-use crate::gateway::door;
-use crate::gateway::enter;
-use crate::gateway::failure::Failure;
-use crate::gateway::pages::{self, Allowed, Way};
 use crate::input::extract::Query;
 use crate::input::{accept, body, headers};
 use crate::output::refusal;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{self, Operation, Policy, Route};
-use crate::timings::{self, Part};
 use crate::watch::sse;
-use crate::watchdog;
 
 /// The route of the metrics.
 const METRICS: &str = "/metrics";
@@ -189,7 +186,7 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     api.metrics.observe_request(route.number(), status, took);
     // The route, not the path: keys belong to their owners, not into logs.
     let (from, certificate) = (context.origin.address, context.origin.certificate.as_deref());
-    crate::debug!(method, route = route.template(), status = status.as_u16(), ?took, %from, certificate);
+    quorate_node_core::debug!(method, route = route.template(), status = status.as_u16(), ?took, %from, certificate);
     response
 }
 

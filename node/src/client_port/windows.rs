@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::limits;
+use quorate_node_core::limits;
 
 /// A new connection gets this part of what is left, so that a crowd does not leave nothing to those behind it.
 const PART: u64 = 16;

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Keys, Location, MacKeys, Reach, Retention, Target};
+use quorate_node_core::app::archive::{read_keys, read_macs};
+use quorate_node_core::millis::wall_now;
+use quorate_node_core::rebuild::{Begin, End, Scratch, Source, Wanted, Watcher};
 use tokio::runtime::Runtime;
 
 use super::interrupt::{self, Work};
 use super::progress::Progress;
 use super::{CommandError, time};
-use crate::app::archive::{read_keys, read_macs};
-use crate::millis::wall_now;
-use crate::rebuild::{Begin, End, Scratch, Source, Wanted, Watcher};
 
 /// Written at a time.
 const PIECE_BYTES: usize = 1 << 20;

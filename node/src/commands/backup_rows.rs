@@ -6,12 +6,11 @@
 use std::io::Read;
 
 use quorate_api::{EntryView, ExportLine, Name};
+use quorate_machine::document::{Criteria, Json, Subject};
+use quorate_machine::keyspace::{entry, family};
+use quorate_machine::types::{ContentKind, Key};
+use quorate_node_core::gateway::entry_view::entry_view;
 use quorate_store::backup::{BackupError, BackupHeader, BackupReader};
-use quorate_store::document::{Criteria, Json, Subject};
-use quorate_store::keyspace::{entry, family};
-use quorate_store::types::{ContentKind, Key};
-
-use crate::gateway::entry_view::entry_view;
 
 /// How much there is of each kind.
 pub type Counts = Vec<(&'static str, u64)>;
@@ -149,10 +148,10 @@ mod tests {
     use std::io::BufReader;
     use std::path::Path;
 
+    use quorate_machine::machine::Vars;
+    use quorate_machine::types::{EntryMeta, SessionId};
     use quorate_store::backup::BackupWriter;
-    use quorate_store::machine::Vars;
     use quorate_store::raft::wire::{MembershipRecord, StoredMembershipRecord};
-    use quorate_store::types::{EntryMeta, SessionId};
 
     use super::*;
 

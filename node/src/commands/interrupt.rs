@@ -39,7 +39,7 @@ impl Work {
                         _ = interrupt.recv() => {}
                     }
                     if STATE.compare_exchange(AT_WORK, GIVES_UP, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-                        crate::end_now(EXIT_INTERRUPTED);
+                        quorate_node_core::end_now(EXIT_INTERRUPTED);
                     }
                 }
             });

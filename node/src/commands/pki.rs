@@ -5,11 +5,10 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-
-use quorate_store::types::ROOT;
+use quorate_machine::types::ROOT;
+use quorate_node_core::tls::{Authority, Issued, Lifetime, Subject};
 
 use super::CommandError;
-use crate::tls::{Authority, Issued, Lifetime, Subject};
 
 /// About certificates.
 #[derive(Debug, Subcommand)]

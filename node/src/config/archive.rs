@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_archive::{ArchiveError, Keys, Location, MacKeys, Merging, Recipients, Retention};
+use quorate_node_core::app::archive::{ArchiveSettings, read_keys, read_macs};
 
 use super::Args;
 use super::faults::{DAY_MS, Faults, HUGE};
-use crate::app::archive::{ArchiveSettings, read_keys, read_macs};
 
 /// Spans of so long become one object, and days of them.
 const HOUR_MS: u64 = 60 * 60 * 1_000;

@@ -5,12 +5,12 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use quorate_node_core::app::members::admission::JoinPolicy;
+use quorate_node_core::logging::LogFormat;
+use quorate_node_core::traces::TraceParents;
 use serde::{Deserialize, Serialize};
 
 use super::{Auth, ConfigError};
-use crate::app::members::admission::JoinPolicy;
-use crate::logging::LogFormat;
-use crate::traces::TraceParents;
 
 /// All settings, as given in one place. In the file a setting is called as its flag, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Parser, Serialize, Deserialize)]

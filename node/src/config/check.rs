@@ -10,20 +10,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_archive::Recipients;
+use quorate_machine::level;
+use quorate_node_core::app::backup_schedule::BackupSchedule;
+use quorate_node_core::app::members::admission::JoinPolicy;
+use quorate_node_core::gateway::admission::accounts::AccountLimits;
+use quorate_node_core::gateway::door::AdminPort;
+use quorate_node_core::gateway::hosts::{self, AllowedHosts};
+use quorate_node_core::gateway::versions::EtcdVersion;
+use quorate_node_core::{limits, unix_socket};
 use tracing_subscriber::filter::Targets;
 
 use super::faults::{DAY_MS, Faults, HUGE};
 use super::tls::Security;
 use super::{Args, Auth, ClientSocket, Config, ConfigError, DataDir, archive, jwt, shown};
-use crate::app::backup_schedule::BackupSchedule;
-use crate::app::members::admission::JoinPolicy;
-use crate::gateway::admission::accounts::AccountLimits;
-use crate::gateway::door::AdminPort;
-use crate::gateway::hosts::{self, AllowedHosts};
-use crate::gateway::versions::EtcdVersion;
-use crate::limits;
-use crate::unix_socket;
-use quorate_store::level;
 
 /// Applies the defaults and checks every setting; reports all faults, not only the first.
 pub fn resolve(args: Args) -> Result<Config, ConfigError> {

@@ -3,13 +3,11 @@
 //! Owns making and removing the temporary directory, and that no others on the machine get into either. Never looks into a given one:
 //! that is the store's business.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
+use quorate_node_core::file_mode;
 use quorate_store::durable;
-
-use crate::file_mode;
 
 /// The choice.
 #[derive(Debug, Clone, PartialEq, Eq)]

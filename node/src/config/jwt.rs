@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use http::Uri;
+use quorate_node_core::gateway::auth::jwt::{JwksSource, JwtSettings, KeySet};
+use quorate_node_core::tls;
 
 use super::faults::{DAY_MS, Faults};
 use super::{Args, Auth};
-use crate::gateway::auth::jwt::{JwksSource, JwtSettings, KeySet};
-use crate::tls;
 
 /// The claim with the name of the user where nothing else is said. The issuer gives it, and nobody chooses theirs.
 const USER_CLAIM: &str = "sub";

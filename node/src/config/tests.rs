@@ -44,7 +44,7 @@ fn the_defaults_are_those_of_the_help() {
 fn openraft_is_heard_of_only_where_something_is_wrong() {
     let usual = with(&[]).expect("good").log_filter;
     for (target, level, is_told) in [
-        ("quorate_node::app", tracing::Level::INFO, true),
+        ("quorate_node_core::app", tracing::Level::INFO, true),
         ("openraft::core::raft_core", tracing::Level::INFO, false),
         ("openraft::core::raft_core", tracing::Level::WARN, true),
         ("openraft::core::heartbeat::worker", tracing::Level::WARN, false),
@@ -64,9 +64,9 @@ fn spans_go_to_the_usual_path_of_a_collector_unless_another_is_named() {
         assert_eq!((config.otlp_endpoint.as_deref(), config.slow_request), (Some(whole), Duration::ZERO));
     }
     let config = with(&["--feature-level-max", "4000000000"]).expect("good");
-    assert_eq!(config.feature_level_max, quorate_store::level::KNOWN, "nobody agrees to what it does not know");
+    assert_eq!(config.feature_level_max, quorate_machine::level::KNOWN, "nobody agrees to what it does not know");
     let config = with(&["--feature-level-max", "0"]).expect("good");
-    assert_eq!(config.feature_level_max, quorate_store::level::FIRST, "every cluster is at the first");
+    assert_eq!(config.feature_level_max, quorate_machine::level::FIRST, "every cluster is at the first");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn an_unknown_or_unreadable_file_setting_is_refused_by_name() {
 
 /// The certificates of node 1, and the settings of both ports that name them.
 fn certificates(dir: &std::path::Path) -> Vec<String> {
-    use crate::tls::{Authority, Issued, Lifetime, Subject};
+    use quorate_node_core::tls::{Authority, Issued, Lifetime, Subject};
     let authority = Authority::create(dir, Lifetime::days(1)).expect("a CA");
     let node = Subject::Node { id: 1, hosts: vec!["localhost".into()] };
     let Issued { cert, key } = authority.issue(&node, Lifetime::days(1)).expect("a certificate");

@@ -5,10 +5,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use quorate_node_core::gateway::auth::root::RootToken;
+use quorate_node_core::tls::{Port, TlsFiles};
+
 use super::faults::Faults;
 use super::{Args, Auth};
-use crate::gateway::auth::root::RootToken;
-use crate::tls::{Port, TlsFiles};
 
 /// What of the configuration keeps strangers out.
 pub(super) struct Security {

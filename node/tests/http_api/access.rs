@@ -6,12 +6,12 @@ use quorate_api::{
     ErrorCode, Permission as PermissionView, RoleAnswer, RoleList, RoleRemoved, SelfAnswer, TokenCreated, TokenList,
     TokenRemoved, UserAnswer, UserList, UserRemoved,
 };
-use quorate_node_core::token_text::TokenText;
-use quorate_store::access::{Grant, Permission};
-use quorate_store::types::{
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::types::{
     AccessFault, AccessOp, AccessReply, Action, Bounded, NewToken, Outcome, Rejection, RoleName, RoleRow, SecretHash,
     TokenId, TokenRow, UserName, UserRow,
 };
+use quorate_node_core::token_text::TokenText;
 use serde_json::json;
 
 use crate::fake::WALL;

@@ -1,8 +1,8 @@
 //! Web pages, caches and intermediaries: CORS, and the headers that are for those between a node and its caller.
 
 use quorate_api::ErrorCode;
-use quorate_node::gateway::api::ApiSettings;
-use quorate_store::types::{ContentKind, Value};
+use quorate_machine::types::{ContentKind, Value};
+use quorate_node_core::gateway::api::ApiSettings;
 
 use crate::raw::{Response, Server, api_settings, serve_settings};
 

@@ -1,8 +1,8 @@
 //! `POST /v1/bulk`: the parts it becomes, and what is told of them.
 
 use quorate_api::{Applied, BulkAnswer, BulkOutcome, Cas, ErrorCode, Retry};
-use quorate_node::app::{AppError, Consistency};
-use quorate_store::types::{Action, RequestId};
+use quorate_machine::types::{Action, RequestId};
+use quorate_node_core::app::{AppError, Consistency};
 
 use crate::raw::{Response, Server};
 
@@ -22,7 +22,7 @@ fn answer(response: &Response) -> BulkAnswer {
 
 /// Operations in each part, and the id of the part.
 fn parts(server: &Server) -> Vec<(usize, RequestId)> {
-    let of = |command: quorate_store::types::Command| match command.action {
+    let of = |command: quorate_machine::types::Command| match command.action {
         Action::Bulk(ops) => (ops.len(), command.request_id.expect("each part has one")),
         other => panic!("not a bulk: {other:?}"),
     };
@@ -117,7 +117,7 @@ async fn a_bulk_that_stops_before_anything_was_applied_says_that_too() {
     let problem = server.ask("POST", "/v1/bulk", &[LINES], inserts(3).as_bytes()).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::Timeout, Applied::No));
     server.backend.fail_writes_from(0, None);
-    server.backend.reject_writes(quorate_store::types::Rejection::RequestIdReused);
+    server.backend.reject_writes(quorate_machine::types::Rejection::RequestIdReused);
     let problem = server.ask("POST", "/v1/bulk", &[LINES, ID], inserts(3).as_bytes()).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::RequestIdReused, Applied::No));
 }

@@ -4,15 +4,15 @@ use quorate_api::{
     BulkOutcome, Cas, ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, ErrorCode, IndexState,
     SequenceAnswer, SequenceNext, WhereAnswer,
 };
-use quorate_node::app::Consistency;
-use quorate_store::document::path::Path;
-use quorate_store::document::{Json, Unmet};
-use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::types::{
-    Action, ClaimReply, ContentKind, Entry, EntryMeta, Expect, Expiry, Key, NumbersOp, Outcome, Rejection, RulesChange,
-    RulesOp, Shown, Value, WhereChange, WhereItem, WhereReply,
+use quorate_machine::document::path::Path;
+use quorate_machine::document::{Json, Unmet};
+use quorate_machine::rules::{CollectionName, Rules};
+use quorate_machine::types::{
+    Action, ClaimReply, CollectionRow, ContentKind, Entry, EntryMeta, Expect, Expiry, IndexFailure, IndexStage,
+    IndexState as Stored, Key, NumbersOp, Outcome, Rejection, RulesChange, RulesOp, Shown, Value, WhereChange,
+    WhereItem, WhereReply,
 };
-use quorate_store::types::{CollectionRow, IndexFailure, IndexStage, IndexState as Stored};
+use quorate_node_core::app::Consistency;
 use serde_json::json;
 
 use crate::raw::{Response, Server, tells_all_or_the_first};

@@ -1,8 +1,8 @@
 //! Conditional requests: what `If-Match` and `If-None-Match` lead to, on reads and on writes.
 
 use quorate_api::{Applied, Cas, ErrorCode};
-use quorate_store::document::{Criteria, Json};
-use quorate_store::types::{Action, ContentKind, Value};
+use quorate_machine::document::{Criteria, Json};
+use quorate_machine::types::{Action, ContentKind, Value};
 
 use crate::raw::{Response, Server};
 

@@ -1,7 +1,7 @@
 //! The console: its files, where paths lead, and what a browser lets it do.
 
 use quorate_api::ErrorCode;
-use quorate_node::gateway::api::ApiSettings;
+use quorate_node_core::gateway::api::ApiSettings;
 
 use crate::raw::{Server, api_settings, serve_settings};
 

@@ -7,10 +7,10 @@ use quorate_api::{
     ReleaseAnswer, RenewAnswer, Renewal, RenewedAnswer, ResignAnswer, SessionAnswer, SessionEnded, SessionList,
     SessionView,
 };
+use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::session::{PartyAt, SessionRow};
 use quorate_machine::query::{BarrierRead, LockRead, PartyShown, SessionHeld};
-use quorate_store::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
-use quorate_store::keyspace::session::{PartyAt, SessionRow};
-use quorate_store::types::{
+use quorate_machine::types::{
     self, Acquire, Action, BarrierOp, BarrierRow, Bounded, ContentKind, Guard, Key, LatchOp, LatchRow, LockName,
     LockOp, LockReply, LockSpace, Name, Outcome, QueueName, Rejection, SessionId, SessionOp, SessionReply, TaskId,
     Value,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use quorate_node::gateway::auth::guard::Guard;
-use quorate_node::http::{Route, all_routes};
-use quorate_node::metrics::{MetricsSource, Sample, Value};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::metrics::{MetricsSource, Sample, Value};
+use quorate_node_http::{Route, all_routes};
 use serde_json::{Value as Json, json};
 
 use crate::raw::Server;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Cas, EntryView, RequestAnswer, RequestState, WriteAnswer};
-use quorate_node::app::{AppError, Consistency};
-use quorate_store::document::{Json, Patch};
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Value};
+use quorate_machine::document::{Json, Patch};
+use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Value};
+use quorate_node_core::app::{AppError, Consistency};
 
 use crate::raw::Server;
 

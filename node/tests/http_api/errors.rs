@@ -1,10 +1,10 @@
 //! Each way the node can fail, as the caller is told: status, code, and above all `applied`.
 
 use quorate_api::{Applied, Cas, ErrorCode, Retry, code_name};
-use quorate_node::app::AppError;
-use quorate_node::http::error_catalogue;
-use quorate_store::document::TooDear;
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, TxnRefusal, Value};
+use quorate_machine::document::TooDear;
+use quorate_machine::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, TxnRefusal, Value};
+use quorate_node_core::app::AppError;
+use quorate_node_http::error_catalogue;
 
 use crate::raw::Server;
 

@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, FaultsAnswer, FaultsReply};
+use quorate_machine::command_codec;
+use quorate_machine::keyspace::family;
+use quorate_machine::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use quorate_machine::query::{FaultsRead, KeptFault, Parked};
-use quorate_store::command_codec;
-use quorate_store::keyspace::family;
-use quorate_store::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
-use quorate_store::types::{Action, Command, FaultsOp, Outcome, Rejection};
+use quorate_machine::types::{Action, Command, FaultsOp, Outcome, Rejection};
 use serde_json::json;
 
 use crate::raw::{Response, Server};

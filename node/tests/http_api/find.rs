@@ -1,8 +1,8 @@
 //! Finds and counts: what is asked for, what is shown, and pages that hang together.
 
 use quorate_api::{CountAnswer, EntryView, ErrorCode, FindAnswer};
-use quorate_node::app::Consistency;
-use quorate_store::types::{ContentKind, Value};
+use quorate_machine::types::{ContentKind, Value};
+use quorate_node_core::app::Consistency;
 use serde_json::{Value as Json, json};
 
 use crate::fake::WALL;

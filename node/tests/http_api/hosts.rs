@@ -1,9 +1,9 @@
 //! A web page whose name leads to a node: where nobody has to say who they are, it gets nothing.
 
 use quorate_api::ErrorCode;
-use quorate_node::gateway::api::ApiSettings;
-use quorate_node::gateway::hosts::AllowedHosts;
-use quorate_store::types::{ContentKind, Value};
+use quorate_machine::types::{ContentKind, Value};
+use quorate_node_core::gateway::api::ApiSettings;
+use quorate_node_core::gateway::hosts::AllowedHosts;
 
 use crate::raw::{Response, Server, api_settings, serve_settings};
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, Problem};
-use quorate_node::gateway::admission::accounts::AccountLimits;
-use quorate_store::document::TooDear;
-use quorate_store::types::{ContentKind, Outcome, Rejection, SessionReply, Value};
+use quorate_machine::document::TooDear;
+use quorate_machine::types::{ContentKind, Outcome, Rejection, SessionReply, Value};
+use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -24,7 +24,7 @@ const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 /// Somebody else than who asks from 127.0.0.1: an account of its own.
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-async fn server_with(change: impl FnOnce(&mut quorate_node::gateway::api::ApiSettings)) -> Server {
+async fn server_with(change: impl FnOnce(&mut quorate_node_core::gateway::api::ApiSettings)) -> Server {
     let mut api = api_settings();
     change(&mut api);
     Server::start_with(api, serve_settings()).await
@@ -365,7 +365,7 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
 async fn an_account_pays_for_what_is_refused_after_much_work() {
     let limits = AccountLimits { ops_per_second: 100, ..AccountLimits::default() };
     let server = server_with(|api| api.accounts = limits).await;
-    let limit = quorate_store::limits::COMMAND_STEPS_MAX;
+    let limit = quorate_machine::limits::COMMAND_STEPS_MAX;
     server.backend.reject_writes(Rejection::TooDear(TooDear { limit, actual: 2 * limit }));
     assert_eq!(server.put_json("/v1/kv/k", "1").await.problem().code, ErrorCode::TooDear);
     let problem = server.put_json("/v1/kv/k", "1").await.problem();

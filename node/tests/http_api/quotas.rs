@@ -2,7 +2,7 @@
 
 use quorate_api::{ErrorCode, QuotaAnswer, QuotaList, QuotaRemoved, QuotaState};
 use quorate_machine::query::{QuotaRead, QuotaUse};
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, BeyondQuota, Counted, Outcome, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject,
     Rejection,
 };

@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use quorate_node::backend::Backend;
+use quorate_machine::types::{ContentKind, Entry, EntryMeta, Outcome, Shown, StepReply, TxnReply, Value};
 use quorate_node::client_port::ServeSettings;
-use quorate_node::gateway::api::ApiSettings;
-use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Shown, StepReply, TxnReply, Value};
+use quorate_node_core::backend::Backend;
+use quorate_node_core::gateway::api::ApiSettings;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_node::gateway::api::ApiSettings;
+use quorate_node_core::gateway::api::ApiSettings;
 
 use crate::raw::{Server, api_settings, serve_settings};
 

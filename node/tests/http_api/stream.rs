@@ -10,9 +10,9 @@ use hyper::body::Frame;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_api::{AnswerLine, Applied, ErrorCode, Op, OpKind, OpLine, Problem};
+use quorate_machine::types::{ContentKind, Value};
 use quorate_node::client_port::ServeSettings;
-use quorate_node::gateway::api::ApiSettings;
-use quorate_store::types::{ContentKind, Value};
+use quorate_node_core::gateway::api::ApiSettings;
 use serde_json::json;
 use tokio::net::TcpStream;
 

@@ -7,9 +7,9 @@ use quorate_api::{
     TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpec, TaskState as Shown, TaskView, TasksRequeued,
     TasksScheduled,
 };
+use quorate_machine::keyspace::task::TaskRow;
 use quorate_machine::query::TaskFilter;
-use quorate_store::keyspace::task::TaskRow;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, Recurrence, Rejection, Requeue, RetryPlan,
     ScheduledTask, Start, TaskHead, TaskId, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Value,
 };

@@ -1,13 +1,12 @@
 //! `POST /v1/txn`: what it becomes, and how each of its ends is told.
 
 use quorate_api::{Applied, Cas, ErrorCode, TxnAnswer, TxnResult};
-use quorate_node::app::Consistency;
-use quorate_store::document::Unmet;
-use quorate_store::types::{
+use quorate_machine::document::Unmet;
+use quorate_machine::types::{
     Action, CheckFailed, ContentKind, Entry, EntryMeta, Expect, Key, Outcome, Rejection, RequestId, Shown,
     StepRejected, StepReply, TxnReply, Value, Written,
 };
-
+use quorate_node_core::app::Consistency;
 use serde_json::json;
 
 use crate::raw::Server;

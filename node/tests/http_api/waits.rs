@@ -6,13 +6,13 @@ use quorate_api::{
     AcquireAnswer, Applied, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, ErrorCode, LatchAnswer,
     LockState, RequestAnswer, RequestState, Retry, WriteAnswer,
 };
+use quorate_machine::keyspace::lock_queue::{HolderRow, WaiterRow};
 use quorate_machine::query::{BarrierRead, Party};
-use quorate_node::app::AppError;
-use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, BarrierRow, ContentKind, Elected, LatchRow, LockName, LockOp, LockReply, Outcome, Question, SessionId,
     Value,
 };
+use quorate_node_core::app::AppError;
 use serde_json::json;
 
 use crate::coordination::{election, holder, lock, post, read};
@@ -116,7 +116,7 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let problem = post(&server, "/v1/locks/l/acquire", body.clone()).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::Locked, Applied::No));
     let [acquired, left] = &server.backend.commands()[..] else { panic!("not two commands") };
-    let id = |command: &quorate_store::types::Command| command.request_id.clone().expect("an id");
+    let id = |command: &quorate_machine::types::Command| command.request_id.clone().expect("an id");
     assert_eq!(id(left), id(acquired).of_part(1), "a retry is told the same");
     let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: Some(9), release: false };
     assert_eq!(left.action, Action::Lock(leave));

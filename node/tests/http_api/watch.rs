@@ -8,10 +8,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_api::{
     Cas, DeleteCause, ErrorCode, WatchEnd, WatchEndCode, WatchEvent, WatchEventKind, WatchProgress, WatchReset,
 };
-use quorate_node::app::AppError;
-use quorate_node::gateway::api::ApiSettings;
-use quorate_store::document::Criteria;
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
+use quorate_machine::document::Criteria;
+use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
+use quorate_node_core::app::AppError;
+use quorate_node_core::gateway::api::ApiSettings;
 use tokio::net::TcpStream;
 
 use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};

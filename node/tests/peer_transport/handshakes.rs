@@ -8,13 +8,13 @@ use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
 use openraft::raft::VoteRequest;
-use quorate_node::peer::counters::ChannelKind;
-use quorate_node::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
-use quorate_node::peer::handshake::{PROTOCOL_VERSION, read_welcome};
-use quorate_node::peer::limits::ADDRESS_GREETINGS_MAX;
-use quorate_node::peer::message::{PeerRequest, PeerResponse};
-use quorate_node::peer::{CallError, MembershipStatus};
-use quorate_store::versions::Versions;
+use quorate_machine::versions::Versions;
+use quorate_node_core::peer::counters::ChannelKind;
+use quorate_node_core::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
+use quorate_node_core::peer::handshake::{PROTOCOL_VERSION, read_welcome};
+use quorate_node_core::peer::limits::ADDRESS_GREETINGS_MAX;
+use quorate_node_core::peer::message::{PeerRequest, PeerResponse};
+use quorate_node_core::peer::{CallError, MembershipStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -62,7 +62,7 @@ async fn a_node_whose_disk_was_replaced_is_refused_by_the_side_that_knew_it() {
     assert!(reason.contains("whose disk was replaced"), "{reason}");
     two.service.known.lock().insert(1, incarnation(1));
     one.service.known.lock().insert(2, 6);
-    tokio::time::sleep(quorate_node::peer::limits::REFUSED_FLOOR).await;
+    tokio::time::sleep(quorate_node_core::peer::limits::REFUSED_FLOOR).await;
     let reason = refusal(&one, &two, Some(2), DIGEST).await;
     assert!(reason.contains("node 2 is known by disk"), "{reason}");
     // It may have been taken in with it while this node was away, which is to be found out.
@@ -141,7 +141,7 @@ async fn raft_is_refused_before_adoption_and_a_node_adopted_meanwhile_connects_a
     adopted.cluster_id = CLUSTER;
     fresh.identity.store(adopted.into());
     assert_eq!(fresh.net.call(&one.addr, Some(1), DIGEST, soon()).await, Ok(PeerResponse::Done));
-    tokio::time::sleep(quorate_node::peer::limits::REFUSED_FLOOR).await;
+    tokio::time::sleep(quorate_node_core::peer::limits::REFUSED_FLOOR).await;
     assert!(client.vote(vote(), option()).await.unwrap().vote_granted);
 }
 
@@ -212,7 +212,7 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     // Format, channel, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
     hello.tail().put_slice(b"QRTp");
     hello.tail().put_u16_le(PROTOCOL_VERSION);
-    hello.tail().put_u8(quorate_store::codec::FORMAT_VERSION);
+    hello.tail().put_u8(quorate_machine::codec::FORMAT_VERSION);
     hello.tail().put_slice(b"\x01\x02\x00\x01\x01\xfd");
     hello.tail().put_u64_le(1 << 50);
     stream.write_all(&hello.finish().into_bytes()).await.unwrap();
@@ -297,7 +297,7 @@ async fn a_server_that_is_no_quorate_node_is_refused_and_a_silent_one_given_up()
     for _ in 0..2 {
         let answer = one.net.call(&addr, None, DIGEST, soon()).await;
         assert!(matches!(answer, Err(CallError::NotSent(_))), "{answer:?}");
-        tokio::time::sleep(quorate_node::peer::limits::REDIAL_FLOOR).await;
+        tokio::time::sleep(quorate_node_core::peer::limits::REDIAL_FLOOR).await;
     }
     drop(accepting.await.unwrap());
 }

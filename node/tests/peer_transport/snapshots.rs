@@ -2,16 +2,17 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use quorate_node::peer::raft_codec::RaftAnswer;
-use quorate_node::peer::raft_rpc::SnapshotIntake;
-use quorate_node::peer::snapshot_stream::{SendError, SnapshotSource, send_to};
+use quorate_node_core::peer::raft_codec::RaftAnswer;
+use quorate_node_core::peer::raft_rpc::SnapshotIntake;
+use quorate_node_core::peer::snapshot_stream::{SendError, SnapshotSource, send_to};
 use quorate_store::raft::Vote;
 use quorate_store::raft::wire::{MembershipRecord, SnapshotMetaRecord, StoredMembershipRecord, VoteRecord};
 use quorate_store::state::snapshot::{SnapshotFile, SnapshotManifest};

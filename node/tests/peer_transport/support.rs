@@ -15,21 +15,21 @@ use openraft::raft::{
     TransferLeaderResponse, VoteRequest, VoteResponse,
 };
 use parking_lot::Mutex;
-use quorate_node::peer::handshake::PROTOCOL;
-use quorate_node::peer::message::{PeerRequest, PeerResponse};
-use quorate_node::peer::raft_codec::RaftAnswer;
-use quorate_node::peer::raft_rpc::SnapshotIntake;
-use quorate_node::peer::{
+use quorate_machine::codec::FORMAT_VERSION;
+use quorate_machine::types::NodeDisk;
+use quorate_machine::versions::Versions;
+use quorate_node_core::peer::handshake::PROTOCOL;
+use quorate_node_core::peer::message::{PeerRequest, PeerResponse};
+use quorate_node_core::peer::raft_codec::RaftAnswer;
+use quorate_node_core::peer::raft_rpc::SnapshotIntake;
+use quorate_node_core::peer::{
     Levels, LocalPeer, MembershipStatus, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve,
 };
-use quorate_node::tls::PortTls;
-use quorate_store::codec::FORMAT_VERSION;
+use quorate_node_core::tls::PortTls;
 use quorate_store::identity::Identity;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Member, TypeConfig, Vote};
 use quorate_store::state::snapshot::SnapshotManifest;
-use quorate_store::types::NodeDisk;
-use quorate_store::versions::Versions;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;

@@ -2,8 +2,8 @@
 //!
 //! Owns the two choices and how they are told apart at the first byte.
 
-use crate::digest;
-use crate::keyspace::{backed_up, family};
+use quorate_machine::digest;
+use quorate_machine::keyspace::{backed_up, family};
 
 /// Which rows are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

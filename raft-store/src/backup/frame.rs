@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | head | 8 | [`Content::magic`] |
 //! | | 4 | [`BACKUP_FORMAT`] |
-//! | | 4 | [`crate::codec::FORMAT_VERSION`]: the form of header and rows |
+//! | | 4 | [`quorate_machine::codec::FORMAT_VERSION`]: the form of header and rows |
 //! | | 4 | bytes of the header |
 //! | | … | the header, a [`BackupHeader`] |
 //! | | 8 | XXH3-64 of all before |
@@ -27,12 +27,12 @@
 //! The end has always the same length, so that whoever only carries a backup (the client) can check it whole without
 //! knowing what is in it. Nothing is compressed: the values of most stores are small, and a file is easily compressed later.
 
+use quorate_machine::codec::{self, FORMAT_VERSION, RECORDS};
+use quorate_machine::limits;
+use quorate_machine::versions::Versions;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{BackupEnd, BackupError, BackupHeader, Content};
-use crate::codec::{self, FORMAT_VERSION, RECORDS};
-use crate::limits;
-use crate::versions::Versions;
 
 /// Leads every block.
 pub const BLOCK_MAGIC: [u8; 8] = *b"\x89QRBLCK\n";

@@ -19,16 +19,16 @@ mod writer;
 use std::io;
 
 use bincode::{Decode, Encode};
+use quorate_machine::machine::Vars;
 use quorate_machine::query::StateFault;
+use quorate_machine::types::WallMillis;
+use quorate_machine::versions::Versions;
 
-use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
-use crate::types::WallMillis;
-use crate::versions::Versions;
 
-pub use crate::keyspace::backed_up::is_kept;
 pub use content::Content;
 pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX, sector_rest};
+pub use quorate_machine::keyspace::backed_up::is_kept;
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;
 pub use writer::BackupWriter;
@@ -63,7 +63,7 @@ pub struct BackupEnd {
     pub blocks: u64,
     /// The revision of the backup, as in its header.
     pub revision: u64,
-    /// Digest of the rows, see [`crate::digest`].
+    /// Digest of the rows, see [`quorate_machine::digest`].
     pub digest: u128,
 }
 

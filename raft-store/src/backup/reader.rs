@@ -5,11 +5,11 @@
 
 use std::io::{self, Read};
 
+use quorate_machine::digest::RowHasher;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_HEAD_BYTES, END_BYTES, END_MAGIC, FIXED_HEAD_BYTES, damaged};
 use super::{BackupEnd, BackupError, BackupHeader, Content};
-use crate::digest::RowHasher;
 
 /// Key and value of a row.
 pub type BackupRow = (Vec<u8>, Vec<u8>);

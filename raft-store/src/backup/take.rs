@@ -5,13 +5,12 @@
 
 use std::io::Write;
 
-use quorate_machine::query::StateFault;
+use quorate_machine::query::{Cursor as _, StateFault};
+use quorate_machine::types::WallMillis;
 
 use super::{BackupEnd, BackupError, BackupHeader, BackupWriter, Content};
 use crate::meta::AppliedRecord;
-use crate::query::Cursor as _;
 use crate::state::{Moment, StateReader, record_of};
-use crate::types::WallMillis;
 
 /// What a node says of itself in a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]

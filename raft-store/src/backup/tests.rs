@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use quorate_machine::keyspace::family;
 
 use super::*;
-use crate::keyspace::family;
 use crate::raft::wire::MembershipRecord;
 
 fn header() -> BackupHeader {
@@ -26,7 +26,7 @@ fn written(rows: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<u8> {
     rows.iter().for_each(|(key, value)| writer.row(key, value).unwrap());
     let (bytes, end) = writer.finish().unwrap();
     assert_eq!((end.rows, end.revision), (rows.len() as u64, 42));
-    assert_eq!(end.digest, crate::digest::of_rows(rows.iter()));
+    assert_eq!(end.digest, quorate_machine::digest::of_rows(rows.iter()));
     bytes
 }
 
@@ -60,7 +60,7 @@ proptest! {
 
 #[test]
 fn rows_of_many_blocks_and_of_the_largest_size_come_back() {
-    let large = vec![7; crate::limits::VALUE_BYTES_MAX];
+    let large = vec![7; quorate_machine::limits::VALUE_BYTES_MAX];
     let mut rows: BTreeMap<_, _> =
         (0..2_000u32).map(|n| ([&[family::ENTRY][..], &n.to_be_bytes()].concat(), vec![n as u8; 500])).collect();
     rows.insert(vec![family::ENTRY, 0, 0, 1], large.clone());
@@ -128,7 +128,7 @@ fn what_tools_of_etcd_want_behind_the_end_may_stand_there() {
 #[test]
 fn another_format_is_refused_by_its_number() {
     let bytes = written(&small());
-    let rows = u32::from(crate::codec::FORMAT_VERSION);
+    let rows = u32::from(quorate_machine::codec::FORMAT_VERSION);
     // What a build writes that comes after this one, and one of long ago.
     for (at, found, words) in [
         (8, BACKUP_FORMAT + 1, "the backup has format"),

@@ -4,11 +4,11 @@
 
 use std::io::Write;
 
+use quorate_machine::digest::RowHasher;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_BYTES};
 use super::{BackupEnd, BackupError, BackupHeader, Content};
-use crate::digest::RowHasher;
 
 /// Writes a backup to a sink.
 pub struct BackupWriter<W> {

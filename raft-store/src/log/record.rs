@@ -4,8 +4,8 @@
 //! Never does I/O, and knows nothing of where the bytes stand: that is [`super::group`].
 
 use bytes::{BufMut, Bytes, BytesMut};
+use quorate_machine::codec::CodecError;
 
-use crate::codec::CodecError;
 use crate::identity::Identity;
 use crate::raft::{LogEntry, wire};
 

@@ -18,11 +18,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use quorate_machine::versions::Versions;
+
 use super::direct::{self, Blocks};
 use super::group::BLOCK;
 use crate::durable;
 use crate::identity::Identity;
-use crate::versions::Versions;
 
 mod v1;
 #[cfg(test)]

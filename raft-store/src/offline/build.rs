@@ -4,16 +4,16 @@
 
 use std::path::Path;
 
+use quorate_machine::level;
+use quorate_machine::machine::{Applied, Contained, Epoch, EpochStep, Vars};
 use quorate_machine::query::StateFault;
+use quorate_machine::types::Revision;
 use rocksdb::WriteBatch;
 
 use super::OfflineError;
-use crate::level;
-use crate::machine::{Applied, Contained, Epoch, EpochStep, Vars};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::state::{Db, Home, LatestView, Row};
-use crate::types::Revision;
 
 /// Where the new state begins.
 #[derive(Debug, Clone)]

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use quorate_machine::codec;
+use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
+use quorate_machine::keyspace::{audit, family, refusals, request};
+use quorate_machine::limits::REFUSALS_SHARED_FROM;
 use quorate_machine::query::StateFault;
-
-use crate::codec;
-use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
-use crate::keyspace::{audit, family, refusals, request};
-use crate::limits::REFUSALS_SHARED_FROM;
 
 /// Sums by bucket, and by bucket and principal, while the rows go by.
 #[derive(Debug, Default)]

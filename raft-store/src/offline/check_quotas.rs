@@ -4,15 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorate_machine::codec;
+use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
+use quorate_machine::keyspace::task::{self, TaskRow};
+use quorate_machine::keyspace::{entry, family, family_range, quota};
 use quorate_machine::query::StateFault;
+use quorate_machine::types::{PrefixUse, PrincipalUse, QuotaSubject, SessionId, TaskState};
 use rocksdb::DB;
 
-use crate::codec;
-use crate::keyspace::session::{self, AttachedKind, SessionRow};
-use crate::keyspace::task::{self, TaskRow};
-use crate::keyspace::{entry, family, family_range, quota};
 use crate::state::rocks_fault;
-use crate::types::{PrefixUse, PrincipalUse, QuotaSubject, SessionId, TaskState};
 
 /// What is found for each subject, while the rows go by in their order.
 #[derive(Debug, Default)]

@@ -2,25 +2,25 @@
 //!
 //! Owns that list. Never compares rows with one another: that is [`super::check_state`].
 
-use crate::codec::{self, CodecError};
-use crate::document::Json;
-use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
-use crate::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
-use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
-use crate::keyspace::relocked::LockBefore;
-use crate::keyspace::request::KeptReply;
-use crate::keyspace::session::{AttachedKind, PartyAt, SessionRow};
-use crate::keyspace::task::{QueueRow, TaskRow};
-use crate::keyspace::{
+use quorate_machine::codec::{self, CodecError};
+use quorate_machine::document::Json;
+use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
+use quorate_machine::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
+use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
+use quorate_machine::keyspace::relocked::LockBefore;
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::session::{AttachedKind, PartyAt, SessionRow};
+use quorate_machine::keyspace::task::{QueueRow, TaskRow};
+use quorate_machine::keyspace::{
     access, audit, collection, deadline, entry, family, fault, gates, history, index, lock, lock_queue, members, quota,
     refusals, relocked, request, sequence, session, task, timer,
 };
-use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::types::CollectionRow;
-use crate::types::{
-    BarrierRow, ContentKind, Elected, InvitationRow, LatchRow, PrefixUse, PrincipalUse, QuotaRow, QuotaState,
-    QuotaSubject, RemovedRow, RoleRow, TokenRow, UserRow,
+use quorate_machine::types::{
+    BarrierRow, CollectionRow, ContentKind, Elected, InvitationRow, LatchRow, PrefixUse, PrincipalUse, QuotaRow,
+    QuotaState, QuotaSubject, RemovedRow, RoleRow, TokenRow, UserRow,
 };
+
+use crate::meta::{APPLIED_KEY, AppliedRecord};
 
 /// Families in order, with what their rows are called.
 pub const NAMES: [(u8, &str); 41] = [
@@ -137,7 +137,7 @@ fn check_entry(value: &[u8]) -> Result<(), CodecError> {
     }
 }
 
-fn whole<T: bincode::Decode<crate::codec::Written>>(value: &[u8]) -> Result<(), CodecError> {
+fn whole<T: bincode::Decode<quorate_machine::codec::Written>>(value: &[u8]) -> Result<(), CodecError> {
     codec::decode::<T>(value).map(drop)
 }
 

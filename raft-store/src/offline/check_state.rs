@@ -6,26 +6,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use quorate_machine::codec;
+use quorate_machine::digest::{RowHasher, covers};
+use quorate_machine::document::Json;
+use quorate_machine::keyspace::lock_queue::{self, LockHead};
+use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
+use quorate_machine::keyspace::task::{self, QueueRow, TaskRow};
+use quorate_machine::keyspace::{access, deadline, entry, family, family_range, fault, index, lock, timer};
+use quorate_machine::machine::Sizes;
 use quorate_machine::query::StateFault;
+use quorate_machine::rules::candidates;
+use quorate_machine::types::{
+    ClusterMillis, CollectionRow, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow,
+};
 use rocksdb::{DB, ReadOptions};
 
 use super::check_kept::KeptCounts;
 use super::check_quotas::QuotaCounts;
 use super::check_rows::{self, NAMES};
-use crate::codec;
-use crate::digest::{RowHasher, covers};
-use crate::document::Json;
-use crate::keyspace::lock_queue::{self, LockHead};
-use crate::keyspace::session::{self, AttachedKind, SessionRow};
-use crate::keyspace::task::{self, QueueRow, TaskRow};
-use crate::keyspace::{access, deadline, entry, family, family_range, fault, index, lock, timer};
-use crate::machine::Sizes;
 use crate::meta::AppliedRecord;
-use crate::rules::candidates;
 use crate::state::{Db, rocks_fault};
-use crate::types::{
-    ClusterMillis, CollectionRow, ContentKind, Revision, RoleRow, SessionId, TaskState, TokenRow, UserRow,
-};
 
 /// Faults told; of further ones only the number is.
 const FAULTS_MAX: usize = 20;

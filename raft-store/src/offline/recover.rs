@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_machine::query::StateFault;
+use quorate_machine::machine::Vars;
+use quorate_machine::query::{Cursor as _, StateFault};
+use quorate_machine::types::{Revision, WallMillis};
 
 use super::OfflineError;
 use super::base::Base;
@@ -17,13 +19,10 @@ use super::staging::{self, Staging};
 use crate::backup::Content;
 use crate::identity::{self, Identity};
 use crate::log::{self, LogStore};
-use crate::machine::Vars;
 use crate::quarantine;
-use crate::query::Cursor as _;
 use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
 use crate::state::{Committer, Db, Home, Moment, Row, StateOptions, StateReader, link_files};
-use crate::types::{Revision, WallMillis};
 
 /// Log entries read at a time, in bytes.
 const READ_BYTES: usize = 4 << 20;

@@ -9,19 +9,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use openraft::EntryPayload;
+use quorate_machine::codec::CodecError;
+use quorate_machine::machine::Applied;
 use quorate_machine::query::StateFault;
+use quorate_machine::types::{Revision, WallMillis};
+use quorate_machine::{command_codec, level};
 use rocksdb::WriteBatch;
 
 use super::OfflineError;
 use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader, Content, Taker};
-use crate::codec::CodecError;
-use crate::machine::Applied;
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{self, LogIdRecord};
 use crate::raft::{EncodedBatch, LogEntry};
 use crate::state::{self, Committer, Db, Flusher, Home, Shared, StateOptions, StateReader};
-use crate::types::{Revision, WallMillis};
-use crate::{command_codec, level};
 
 /// Bytes read of a state at a time.
 const READ_BYTES: usize = 1 << 20;

@@ -7,17 +7,17 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use quorate_machine::machine::Vars;
+use quorate_machine::types::Revision;
+
 use super::OfflineError;
 use super::build::{Beginning, build};
 use super::position::make_log;
 use super::staging::{self, STAGING, Staging};
 use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader};
-use crate::durable;
-use crate::identity;
-use crate::machine::Vars;
 use crate::raft::wire::{LogIdRecord, MemberRecord};
 use crate::state::Row;
-use crate::types::Revision;
+use crate::{durable, identity};
 
 /// Bytes read from the backup at a time.
 const READ_BYTES: usize = 1 << 20;

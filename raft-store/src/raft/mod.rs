@@ -5,9 +5,8 @@
 use std::fmt;
 
 use bytes::Bytes;
-
-use crate::machine::Dearest;
-use crate::types::Reply;
+use quorate_machine::machine::Dearest;
+use quorate_machine::types::Reply;
 
 pub mod log_storage;
 pub mod runtime;
@@ -62,7 +61,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// A [`crate::types::Batch`] in its encoded form. Cloning shares the bytes.
+/// A [`quorate_machine::types::Batch`] in its encoded form. Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncodedBatch(pub Bytes);
 

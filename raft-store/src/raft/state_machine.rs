@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures::{FutureExt, Stream, TryStreamExt};
 use openraft::EntryPayload;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
+use quorate_machine::limits;
 use quorate_machine::query::StateFault;
 
 use super::wire::SnapshotMetaRecord;
@@ -22,7 +23,7 @@ use crate::state::{
     self, Committer, Flusher, Shared, StateOpenError, StateOptions, StateReader, build_snapshot, free_bytes,
     install_snapshot,
 };
-use crate::{background, limits, watchdog};
+use crate::{background, watchdog};
 
 /// Most entries of one group.
 const GROUP_ENTRIES_MAX: usize = 64;

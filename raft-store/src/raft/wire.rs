@@ -9,9 +9,9 @@ use bincode::{Decode, Encode};
 use bytes::{BufMut, Bytes, BytesMut};
 use openraft::EntryPayload;
 use openraft::impls::leader_id_adv::LeaderId;
+use quorate_machine::codec::{self, CodecError};
 
 use super::{EncodedBatch, LogEntry, LogId, Member, Membership, NodeId, SnapshotMeta, StoredMembership, Vote};
-use crate::codec::{self, CodecError};
 
 /// Twin of [`LogId`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]

@@ -10,20 +10,19 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use openraft::EntryPayload;
+use quorate_machine::codec::CodecError;
+use quorate_machine::machine::{self, Applied, Applier, Contained, ContainedWork, Fault, Layered, Vars, View};
+use quorate_machine::query::StateFault;
+use quorate_machine::types::{NodeDisk, Revision, WallMillis};
+use quorate_machine::{command_codec, limits};
 
 use super::db::LatestView;
 use super::digests;
 use super::feed::ChangeSet;
 use super::shared::{Shared, position_of};
-use crate::codec::CodecError;
-use crate::command_codec;
-use crate::limits;
-use crate::machine::{self, Applied, Applier, Contained, ContainedWork, Fault, Layered, Vars, View};
 use crate::meta::AppliedRecord;
-use crate::query::StateFault;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
-use crate::types::{NodeDisk, Revision, WallMillis};
 use crate::watchdog;
 
 /// A group is closed once what its entries read, write and answer takes so many bytes: about a thousand small writes, or some ten
@@ -330,12 +329,12 @@ fn apply_entry<V: View>(
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use quorate_machine::document::Criteria;
+    use quorate_machine::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 
     use super::*;
-    use crate::document::Criteria;
     use crate::raft::state_machine::StateMachine;
     use crate::state::StateOptions;
-    use crate::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 
     fn entry(index: u64, change: Change) -> LogEntry {
         let key = Key::new("document").unwrap();

@@ -9,12 +9,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use quorate_machine::query::StateFault;
+
 use super::db::Db;
 use super::files;
 use super::reading::rocks_fault;
 use super::shared::Shared;
 use super::snapshot::{SnapshotFile, SnapshotHandle, SnapshotManifest, is_snapshot_file, is_table_file};
-use crate::query::StateFault;
 use crate::raft::wire::SnapshotMetaRecord;
 
 /// Builds a snapshot and makes it the current one, unless an installation has overtaken the build. Blocks for as long as

@@ -10,10 +10,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-
-use crate::keyspace::changes::KeyChange;
-use crate::query::{self, Bounds, Known};
-use crate::types::{Key, Revision};
+use quorate_machine::keyspace::changes::KeyChange;
+use quorate_machine::query::{self, Bounds, Known};
+use quorate_machine::types::{Key, Revision};
 
 /// Most ranges whose counts are held.
 const HELD_MAX: usize = 64;
@@ -182,9 +181,10 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::changes::{Cause, ValueChange};
+    use quorate_machine::query::Counts as _;
+
     use super::*;
-    use crate::keyspace::changes::{Cause, ValueChange};
-    use crate::query::Counts as _;
 
     const ALL: Bounds<'static> = (b"", None);
 

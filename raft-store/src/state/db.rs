@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use quorate_machine::codec;
+use quorate_machine::machine::{Applied, Fault, Most, Vars, View, Write};
+use quorate_machine::query::{Cursor as _, StateFault, take_page};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DB, DBCompressionType, FlushOptions, LogLevel, LruCacheOptions,
     Options, ReadOptions, ReadTier, WriteBatch, WriteOptions,
@@ -27,10 +30,7 @@ use super::merging::MergePace;
 use super::reading::{range_options, read_fault, rocks_fault};
 use super::recent::{RecentEntries, is_entry};
 use crate::background;
-use crate::codec;
-use crate::machine::{Applied, Fault, Most, Vars, View, Write};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::query::{Cursor as _, StateFault, take_page};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 
 /// The smallest memtable. Bounds how long a flush takes, and with [`WRITE_BUFFERS_MAX`] the memory of writes.
@@ -229,11 +229,11 @@ impl Db {
         let mut options = ReadOptions::default();
         options.fill_cache(false);
         let mut rows = self.rocks.raw_iterator_opt(options);
-        let mut hasher = crate::digest::RowHasher::default();
+        let mut hasher = quorate_machine::digest::RowHasher::default();
         let mut digest = 0u128;
         rows.seek_to_first();
         while let Some((key, value)) = rows.item() {
-            if crate::digest::covers(key) {
+            if quorate_machine::digest::covers(key) {
                 digest = digest.wrapping_add(hasher.hash(key, value));
             }
             rows.next();
@@ -468,10 +468,10 @@ fn table_options(cache: &Cache) -> BlockBasedOptions {
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::entry;
     use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
     use super::*;
-    use crate::keyspace::entry;
 
     /// A state that is much larger than its cache, as one of a hundred million keys is in production.
     #[test]

@@ -11,12 +11,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
+use quorate_machine::keyspace::changes::KeyChange;
+use quorate_machine::query::{FeedPosition, WatchRange};
+use quorate_machine::types::{Entry, Key, Revision};
 
 use super::register::{Register, Ticket};
 use super::ring::{RecentChange, Ring};
-use crate::keyspace::changes::KeyChange;
-use crate::query::{FeedPosition, WatchRange};
-use crate::types::{Entry, Key, Revision};
 
 /// The feed of one state.
 pub struct Feed {
@@ -32,7 +32,7 @@ pub struct Feed {
 pub struct ChangeSet<'a> {
     /// Each change of a key, in order of revision.
     pub changes: Vec<KeyChange>,
-    /// Names of what else has changed, see [`crate::types::Waker`].
+    /// Names of what else has changed, see [`quorate_machine::types::Waker`].
     pub names: &'a std::collections::BTreeSet<Key>,
     /// The revision before the call.
     pub before: Revision,

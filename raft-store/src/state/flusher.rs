@@ -9,10 +9,10 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use quorate_machine::query::StateFault;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::shared::Shared;
-use crate::query::StateFault;
 use crate::{background, watchdog};
 
 /// Stops and joins the thread when dropped. In a simulation it is a task.

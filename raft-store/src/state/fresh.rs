@@ -4,14 +4,14 @@
 //! looks everywhere. Never decides anything: "perhaps known" is answered by the rows themselves, so nodes may differ in
 //! what their filters hold, and still not in what they apply.
 
+use quorate_machine::keyspace::{bucket, family};
+use quorate_machine::machine::Write;
+use quorate_machine::query::StateFault;
+use quorate_machine::types::ClusterMillis;
 use rocksdb::DB;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::reading::{range_options, read_fault};
-use crate::keyspace::{bucket, family};
-use crate::machine::Write;
-use crate::query::StateFault;
-use crate::types::ClusterMillis;
 
 /// Most rows read when a database is opened: about a second. Where there are more, the ids of the buckets that exist by
 /// then are looked up as if there was no filter, until those buckets are dropped.
@@ -203,8 +203,9 @@ fn bits_of(hash: u64) -> Block {
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::request;
+
     use super::*;
-    use crate::keyspace::request;
 
     fn put(bucket: u64, n: u64) -> Write {
         Write::Put { key: request::row_key(bucket, "", &format!("id-{n}")), value: Vec::new() }

@@ -2,12 +2,12 @@
 //!
 //! Owns RocksDB's snapshot and its iterators. Never knows what a row means.
 
+use quorate_machine::machine::Fault;
+use quorate_machine::query::{self, Cursor, Snapshot};
 use rocksdb::{DB, DBAccess, DBPinnableSlice, DBRawIteratorWithThreadMode};
 
 use super::reading::{range_options, read_fault};
-use crate::machine::Fault;
 use crate::meta::AppliedRecord;
-use crate::query::{self, Cursor, Snapshot};
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 
 /// What a walk over much reads at once: it is sequential, and a disk does few large reads faster than many small ones.
@@ -117,10 +117,10 @@ impl<D: DBAccess> Cursor for Rows<'_, D> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use quorate_machine::machine::MemoryView;
     use rocksdb::DB;
 
     use super::*;
-    use crate::machine::MemoryView;
     use crate::raft::wire::MembershipRecord;
 
     /// Where a cursor is sent.
@@ -140,10 +140,10 @@ mod tests {
 
     fn moves() -> impl Strategy<Value = Move> {
         prop_oneof![
-            Just(Move::First),
-            Just(Move::Last),
-            row_key().prop_map(Move::From),
-            row_key().prop_map(Move::UpTo),
+            1 => Just(Move::First),
+            1 => Just(Move::Last),
+            1 => row_key().prop_map(Move::From),
+            1 => row_key().prop_map(Move::UpTo),
             3 => Just(Move::Next),
             3 => Just(Move::Previous),
         ]

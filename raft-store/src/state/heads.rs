@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use parking_lot::Mutex;
+use quorate_machine::keyspace::{family, family_range, index};
+use quorate_machine::machine::Write;
+use quorate_machine::query::StateFault;
 use rocksdb::DB;
 
 use super::reading::{range_options, read_fault};
 use super::recent::is_entry;
-use crate::keyspace::{family, family_range, index};
-use crate::machine::Write;
-use crate::query::StateFault;
 
 /// Families in the order of time: what was due goes, and what comes is due later.
 const TIMED: [u8; 3] = [family::DEADLINE, family::LOCK, family::TIMER];
@@ -292,8 +292,9 @@ fn over<'h>(heads: &'h mut BTreeMap<Vec<u8>, Head>, row_key: &[u8]) -> Option<&'
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::deadline;
+
     use super::*;
-    use crate::keyspace::deadline;
 
     fn put(clock: u64, name: &str) -> Write {
         Write::Put { key: deadline::row_key(clock, name.as_bytes()), value: Vec::new() }
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn a_gap_of_entries_ends_where_one_is_written_into_it() {
         let heads = heads();
-        let row_key = |name: &str| crate::keyspace::entry::row_key(name.as_bytes());
+        let row_key = |name: &str| quorate_machine::keyspace::entry::row_key(name.as_bytes());
         let begin = |name: &str| heads.begin(&row_key(name)).into_owned();
         let put = |name: &str| heads.follow(&[Write::Put { key: row_key(name), value: Vec::new() }]);
         put("q/1");

@@ -11,13 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use quorate_machine::level;
+use quorate_machine::query::StateFault;
+
 use super::db::Db;
 use super::files;
 use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file};
-use crate::query::StateFault;
 use crate::raft::wire::SnapshotMetaRecord;
-use crate::{background, level, watchdog};
+use crate::{background, watchdog};
 
 /// How often the old database is tried to be closed while somebody still reads from it.
 const CLOSE_POLL: Duration = Duration::from_millis(10);

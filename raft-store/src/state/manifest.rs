@@ -15,9 +15,9 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crc::{CRC_32_ISCSI, Crc, Table};
+use quorate_machine::query::StateFault;
 
 use super::files;
-use crate::query::StateFault;
 
 /// A file that names the MANIFEST in use.
 const CURRENT: &str = "CURRENT";

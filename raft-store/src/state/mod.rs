@@ -38,29 +38,27 @@ pub mod snapshot;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use crate::keyspace::after_prefix;
-pub use apply::wall_after;
-pub use feed::{ChangeSet, Feed, Pulled, Watch};
-pub use reader::StateReader;
-pub use ring::{FORMS, RecentChange};
-pub use types::{AppliedState, CHECK_GROUPS, StateOpenError, StateOptions, StateStats};
+use quorate_machine::level;
+use quorate_machine::query::StateFault;
 
 pub(crate) use apply::Committer;
+pub use apply::wall_after;
 pub(crate) use checkpoint::build as build_snapshot;
 pub(crate) use db::{Db, LatestView, Row};
-pub(crate) use files::checksum as file_checksum;
-pub(crate) use files::free_bytes;
+pub use feed::{ChangeSet, Feed, Pulled, Watch};
+pub(crate) use files::{checksum as file_checksum, free_bytes};
 pub(crate) use flusher::Flusher;
 pub(crate) use frozen::{Moment, record_of};
 pub(crate) use home::{Home, UNFINISHED_PREFIX};
 pub(crate) use install::{install as install_snapshot, link_files};
 pub(crate) use kept::newest as newest_snapshot;
+pub use quorate_machine::keyspace::after_prefix;
+pub use reader::StateReader;
 pub(crate) use reading::rocks_fault;
+pub use ring::{FORMS, RecentChange};
 pub(crate) use shared::Shared;
 pub(crate) use snapshot::SnapshotHandle;
-
-use crate::level;
-use crate::query::StateFault;
+pub use types::{AppliedState, CHECK_GROUPS, StateOpenError, StateOptions, StateStats};
 
 /// Opens what [`crate::raft::state_machine::StateMachine::open`] stands on.
 pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Flusher), StateOpenError> {

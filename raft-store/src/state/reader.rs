@@ -9,14 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use quorate_machine::codec;
+use quorate_machine::keyspace::{entry, family, family_range, history};
+use quorate_machine::machine::Sizes;
+use quorate_machine::query::{self, Cursor as _, KeyRead, ListQuery, ReadPosition, StateFault, WatchRange};
+use quorate_machine::types::{ClusterMillis, Command, Entry, Key, QueueName, Reply, Revision, Waker, WallMillis};
+
 use super::feed::Feed;
 use super::shared::{Shared, position_of};
 use super::types::{AppliedState, StateStats};
-use crate::codec;
-use crate::keyspace::{entry, family, family_range, history};
-use crate::machine::Sizes;
-use crate::query::{self, Cursor as _, KeyRead, ListQuery, ReadPosition, StateFault, WatchRange};
-use crate::types::{ClusterMillis, Command, Entry, Key, QueueName, Reply, Revision, Waker, WallMillis};
 
 macro_rules! of_now {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
@@ -186,7 +187,7 @@ impl StateReader {
         }
     }
 
-    /// Waits until what has this name (see [`crate::types::Waker`]) changes, for at most `wait`, unless `is_done` says that
+    /// Waits until what has this name (see [`quorate_machine::types::Waker`]) changes, for at most `wait`, unless `is_done` says that
     /// there is nothing to wait for: it looks once the wait would notice every change. Then the caller reads again.
     pub async fn wait_woken(
         &self,
@@ -204,7 +205,7 @@ impl StateReader {
     }
 
     /// The revision at which users, roles or tokens last changed, 0 while there never were any: what commands are stamped with,
-    /// see [`crate::types::Command::access_revision`]. Cheap. Read it before the rules: they are then as of it, or newer, and a command
+    /// see [`quorate_machine::types::Command::access_revision`]. Cheap. Read it before the rules: they are then as of it, or newer, and a command
     /// that was authorised by newer ones than it says is refused once and authorised again.
     pub fn access_revision(&self) -> Revision {
         self.shared.access_revision()

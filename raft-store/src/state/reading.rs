@@ -1,9 +1,8 @@
 //! Reading RocksDB: the options of a range, and what a failed read is called.
 
+use quorate_machine::machine::Fault;
+use quorate_machine::query::StateFault;
 use rocksdb::ReadOptions;
-
-use crate::machine::Fault;
-use crate::query::StateFault;
 
 /// Read options for rows of `[start, end)`.
 pub(crate) fn range_options(start: &[u8], end: &[u8]) -> ReadOptions {

@@ -9,12 +9,12 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use quorate_machine::codec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::files;
 use super::home::{Home, RECEIVED_PREFIX};
 use super::snapshot::{SnapshotHandle, SnapshotManifest, write_manifest};
-use crate::codec;
 
 /// Free disk that a received snapshot must leave: room for the memtables and the log meanwhile.
 const FREE_BYTES_LEFT_MIN: u64 = 128 << 20;

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use quorate_machine::keyspace::family;
+use quorate_machine::machine::Write;
 use xxhash_rust::xxh3::xxh3_64;
-
-use crate::keyspace::family;
-use crate::machine::Write;
 
 /// Places; a power of two. Empty ones take 1 MiB.
 const PLACES: usize = 1 << 16;
@@ -149,8 +148,9 @@ pub(crate) fn is_entry(row_key: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::entry;
+
     use super::*;
-    use crate::keyspace::entry;
 
     fn row_of(recent: &RecentEntries, row_key: &[u8]) -> Option<Vec<u8>> {
         recent.get(row_key).map(|entry| entry.row().to_vec())

@@ -16,11 +16,10 @@ use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock};
+use quorate_machine::keyspace::changes::KeyChange;
+use quorate_machine::query::WatchRange;
+use quorate_machine::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64;
-
-use crate::keyspace::changes::KeyChange;
-use crate::query::WatchRange;
-use crate::types::{Key, Revision};
 
 /// Parts of the register of single keys, so that waits on different keys rarely meet.
 const SHARDS: usize = 16;
@@ -374,8 +373,9 @@ impl Drop for Ticket {
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::changes::{Cause, ValueChange};
+
     use super::*;
-    use crate::keyspace::changes::{Cause, ValueChange};
 
     fn key(text: &str) -> Key {
         Key::new(text).unwrap()

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use quorate_machine::keyspace::changes::{KeyChange, ValueChange};
+use quorate_machine::query::FeedPosition;
+use quorate_machine::types::{Entry, Key, Revision};
 
 use crate::background;
-use crate::keyspace::changes::{KeyChange, ValueChange};
-use crate::query::FeedPosition;
-use crate::types::{Entry, Key, Revision};
 
 /// Changes looked at in one step: bounds how long the writer may have to wait for a reader.
 const LOOKED_AT_MAX: usize = 1_024;
@@ -175,8 +175,9 @@ impl RecentChange {
 
 #[cfg(test)]
 mod tests {
+    use quorate_machine::keyspace::changes::Cause;
+
     use super::*;
-    use crate::keyspace::changes::Cause;
 
     fn change(revision: Revision, index: u32, of: u32) -> KeyChange {
         let value = ValueChange { index, of, cause: Cause::Written, locks: false, previous: None, clock: 0, wall: 0 };

@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
+use quorate_machine::machine::{self, Fault, Sizes};
+use quorate_machine::query::{ReadPosition, Snapshot as _, StateFault};
+use quorate_machine::types::{Revision, WallMillis};
 use rocksdb::DBPinnableSlice;
 
 use super::counts::Counts;
@@ -27,10 +30,7 @@ use super::reading::rocks_fault;
 use super::types::StateOptions;
 use super::watermark::Watermark;
 use crate::durations::Durations;
-use crate::machine::{self, Fault, Sizes};
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::query::{ReadPosition, Snapshot as _, StateFault};
-use crate::types::{Revision, WallMillis};
 use crate::uptime::Uptime;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
     /// Even while the state stands still.
     sequence: AtomicU64,
     position: PublishedPosition,
-    /// [`crate::machine::Vars::access`] as published last.
+    /// [`quorate_machine::machine::Vars::access`] as published last.
     access: AtomicU64,
     applied: Mutex<Published>,
     pub(crate) applied_mark: Watermark,

@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bincode::{Decode, Encode};
 use bytes::Bytes;
+use quorate_machine::codec;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::files;
+use crate::background;
 use crate::raft::wire::SnapshotMetaRecord;
-use crate::{background, codec};
 
 /// The file that makes a directory a snapshot: the encoded manifest, then its XXH3-64 (LE).
 const MANIFEST_FILE: &str = "SNAPSHOT";

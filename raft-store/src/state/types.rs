@@ -6,13 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorate_machine::keyspace::fault::FaultCounts;
+use quorate_machine::level::{Level, TooNew};
+use quorate_machine::machine::Sizes;
+use quorate_machine::query::ReadPosition;
+use quorate_machine::types::Revision;
+
 use crate::durations::DurationCounts;
-use crate::keyspace::fault::FaultCounts;
-use crate::level::{Level, TooNew};
-use crate::machine::Sizes;
-use crate::query::ReadPosition;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
-use crate::types::Revision;
 
 /// Why the state did not open. The node must not start; the text names the file or directory.
 #[derive(Debug, thiserror::Error)]

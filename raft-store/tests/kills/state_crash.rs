@@ -1,17 +1,18 @@
 //! What is there after a crash: always a whole prefix of the log, and the rest applies to it as if nothing had
 //! happened. The children of these tests are this test binary itself.
 
-use crate::state_support::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
+use quorate_machine::{codec, level};
 use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{AppliedState, StateOptions};
-use quorate_store::{codec, level};
+
+use crate::state_support::*;
 
 const ENTRIES: u64 = 3_000;
 const CHILD_DIR: &str = "QUORATE_TEST_STATE_DIR";

@@ -6,20 +6,20 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use quorate_store::access::{Grant, Permission};
-use quorate_store::digest::RowMark;
-use quorate_store::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, TooDear, Unmet};
-use quorate_store::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
-use quorate_store::keyspace::entry::EntryRow;
-use quorate_store::keyspace::history::Version;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::task::TaskRow;
-use quorate_store::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
-use quorate_store::machine::{BucketDigest, Sizes, Vars};
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::digest::RowMark;
+use quorate_machine::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, TooDear, Unmet};
+use quorate_machine::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
+use quorate_machine::keyspace::entry::EntryRow;
+use quorate_machine::keyspace::history::Version;
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::task::TaskRow;
+use quorate_machine::keyspace::{audit, bucket, deadline, entry, family, history, refusals, request};
+use quorate_machine::machine::{BucketDigest, Sizes, Vars};
+use quorate_machine::types::*;
+use quorate_machine::{codec, command_codec, limits};
 use quorate_store::meta::AppliedRecord;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
-use quorate_store::types::*;
-use quorate_store::{codec, command_codec, limits};
 
 /// Keys of the bytes that escaping has to care for.
 fn key_bytes() -> impl Strategy<Value = Vec<u8>> {

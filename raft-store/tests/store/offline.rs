@@ -1,30 +1,31 @@
 //! Restore and recovery of a data directory, without a node.
 
-use crate::state_support::*;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
 use openraft::storage::RaftLogStorageExt;
-use quorate_store::access::{Grant, Permission};
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::codec;
+use quorate_machine::document::Json;
+use quorate_machine::keyspace::bucket_use::{OwnerUse, RefusedUse};
+use quorate_machine::keyspace::{access, bucket_use, deadline, family, sequence};
+use quorate_machine::machine::EPOCH_REVISIONS;
+use quorate_machine::rules::{CollectionName, Rules, SequenceName};
+use quorate_machine::types::{
+    AccessOp, Action, Change, Command, ContentKind, Expect, LatchOp, Maintenance, Name, NewToken, RoleName,
+    RulesChange, RulesOp, SecretHash, SessionId, SessionOp, TokenId, UserName, UserRow, WriteOp,
+};
 use quorate_store::backup::Taker;
-use quorate_store::codec;
-use quorate_store::document::Json;
 use quorate_store::identity::{self, Identity};
-use quorate_store::keyspace::bucket_use::{OwnerUse, RefusedUse};
-use quorate_store::keyspace::{access, bucket_use, deadline, family, sequence};
 use quorate_store::log::LogStore;
-use quorate_store::machine::EPOCH_REVISIONS;
 use quorate_store::offline::{OfflineError, RecoverOptions, RestoreOptions, check, recover, restore, survivor};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
-use quorate_store::rules::{CollectionName, Rules, SequenceName};
 use quorate_store::state::{StateOptions, StateReader};
-use quorate_store::types::{
-    AccessOp, Action, Change, Command, ContentKind, Expect, LatchOp, Maintenance, Name, NewToken, RoleName,
-    RulesChange, RulesOp, SecretHash, SessionId, SessionOp, TokenId, UserName, UserRow, WriteOp,
-};
+
+use crate::state_support::*;
 
 const CLUSTER: u128 = 77;
 
@@ -182,7 +183,7 @@ fn a_backup_restored_is_the_same_state_in_a_new_epoch() {
             entry
         });
         apply(&mut made, more.collect()).await;
-        let what = quorate_store::types::Maintenance::Compact { revision: u64::MAX, groups_max: 10_000 };
+        let what = quorate_machine::types::Maintenance::Compact { revision: u64::MAX, groups_max: 10_000 };
         apply(&mut made, vec![batch(last.index + 201, 600 * 700, &[maintain(what)])]).await;
     });
     after.flush().unwrap();

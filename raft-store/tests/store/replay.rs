@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
+use quorate_machine::types::Revision;
 use quorate_store::backup::{BackupReader, Content, Taker};
 use quorate_store::offline::{Replay, ReplayError, Until};
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::wire::{LogIdRecord, encode_entry};
 use quorate_store::state::StateReader;
-use quorate_store::types::Revision;
 
 use crate::state_support::*;
 

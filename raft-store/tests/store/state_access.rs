@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use quorate_machine::access::{Grant, Permission, RequiredPermission};
 use quorate_machine::query::Page;
-use quorate_store::access::{Grant, Permission, RequiredPermission};
-use quorate_store::state::StateReader;
-use quorate_store::types::{
+use quorate_machine::types::{
     AccessOp, Action, Command, NewToken, Outcome, Rejection, RequestId, RoleName, SecretHash, SessionId, SessionOp,
     TokenId, UserName, Waker,
 };
+use quorate_store::state::StateReader;
 
 use crate::state_support::*;
 

@@ -1,13 +1,13 @@
 //! Sessions, locks, elections, barriers and latches as readers see them.
 
+use quorate_machine::keyspace::session::PartyAt;
 use quorate_machine::query::{CoordinationCounts, LeaderChange, Party};
-use quorate_store::keyspace::session::PartyAt;
-use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::state::StateReader;
-use quorate_store::types::{
+use quorate_machine::types::{
     Acquire, Action, BarrierOp, BarrierRow, Change, Command, ContentKind, LatchOp, LatchRow, LockMode, LockName,
     LockOp, LockSpace, Maintenance, Name, SessionId, SessionOp, Value,
 };
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::state::StateReader;
 
 use crate::state_support::*;
 

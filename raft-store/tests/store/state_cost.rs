@@ -2,13 +2,14 @@
 //!
 //! The workload of the benchmark: overwrites of 10,000 keys with 256 bytes, a fresh request id each, a hundred to an entry.
 
-use crate::state_support::*;
 use std::time::{Duration, Instant};
 
-use quorate_store::command_codec;
-use quorate_store::machine::{Applier, MemoryView, Vars, Write};
+use quorate_machine::command_codec;
+use quorate_machine::machine::{Applier, MemoryView, Vars, Write};
+use quorate_machine::types::{Batch, Command};
 use quorate_store::raft::LogEntry;
-use quorate_store::types::{Batch, Command};
+
+use crate::state_support::*;
 
 const COMMANDS: u64 = 100;
 const KEYS: u64 = 10_000;

@@ -1,8 +1,8 @@
 //! Counts of ranges: exactly what a walk finds, at every revision, however they were found.
 
 use quorate_machine::query::ListQuery;
+use quorate_machine::types::Revision;
 use quorate_store::state::StateReader;
-use quorate_store::types::Revision;
 
 use crate::state_many::rows;
 use crate::state_support::{Rng, apply, batch, blank, open, page, put, query, remove, runtime, with_ttl};

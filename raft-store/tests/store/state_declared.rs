@@ -1,16 +1,16 @@
 //! Collections and sequences as readers see them, and what a step of building an index takes.
 
-use crate::state_support::*;
 use std::time::{Duration, Instant};
 
-use quorate_store::document::Json;
-use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::rules::{CollectionName, Rules, SequenceName};
-use quorate_store::state::StateReader;
-use quorate_store::types::IndexStage;
-use quorate_store::types::{
-    Action, Change, Command, ContentKind, Expect, Maintenance, NumbersOp, RulesChange, RulesOp, Value,
+use quorate_machine::document::Json;
+use quorate_machine::rules::{CollectionName, Rules, SequenceName};
+use quorate_machine::types::{
+    Action, Change, Command, ContentKind, Expect, IndexStage, Maintenance, NumbersOp, RulesChange, RulesOp, Value,
 };
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::state::StateReader;
+
+use crate::state_support::*;
 
 /// What the leader asks for at a time.
 const STEP_ROWS: u32 = 256;

@@ -9,14 +9,14 @@ use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use quorate_machine::document::{Criteria, Order};
+use quorate_machine::keyspace::changes::Cause;
 use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChange, WatchRange};
-use quorate_store::document::{Criteria, Order};
-use quorate_store::keyspace::changes::Cause;
+use quorate_machine::types::{Action, Change, ClaimOp, Command, Maintenance, Revision, Step, Txn, WriteOp};
 use quorate_store::raft::SnapshotMeta;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::{Pulled, RecentChange, StateOptions, StateReader, Watch};
-use quorate_store::types::{Action, Change, ClaimOp, Command, Maintenance, Revision, Step, Txn, WriteOp};
 
 use crate::state_support::*;
 
@@ -100,7 +100,7 @@ fn event_of(full: &FullChange) -> Event {
         let is_due = before.meta.expires_at.is_some_and(|deadline| deadline <= change.clock);
         assert_eq!(change.cause == Cause::Expired, is_due && entry.is_none(), "{full:?}");
     }
-    let data = |entry: Option<quorate_store::types::Entry>| entry.map(|entry| entry.value.data);
+    let data = |entry: Option<quorate_machine::types::Entry>| entry.map(|entry| entry.value.data);
     Event { revision, key: key.into_bytes(), data: data(entry), before: data(before) }
 }
 

@@ -2,18 +2,18 @@
 
 use std::cmp::Ordering;
 
+use quorate_machine::document::path::{Field, MetaField, Path};
+use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch, Projection, Subject, order};
+use quorate_machine::keyspace::lock;
 use quorate_machine::query::{
     FindBounds, FindMoment, FindPage, FindQuery, FindRead, Found, ListQuery, PastRead, ValueShown, Wanted,
 };
-use quorate_store::document::path::{Field, MetaField, Path};
-use quorate_store::document::{Criteria, Json, Order, OrderField, Patch, Projection, Subject, order};
-use quorate_store::keyspace::lock;
-use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::state::StateReader;
-use quorate_store::types::{
+use quorate_machine::rules::{CollectionName, Rules};
+use quorate_machine::types::{
     Action, Change, Command, ContentKind, Entry, Expect, Key, Maintenance, RulesChange, RulesOp, Value,
 };
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::state::StateReader;
 
 use crate::state_support::*;
 

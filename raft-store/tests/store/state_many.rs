@@ -1,11 +1,11 @@
 //! What happens all the time on the threads that Raft and requests share looks at as many rows with many sessions, and many members that were
 //! removed, as with few.
 
-use crate::state_traces::{EACH_BATCH, Store, counted};
-
+use quorate_machine::types::{Action, Command, NodeDisk, SessionId, SessionOp};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::types::{Action, Command, NodeDisk, SessionId, SessionOp};
 use rocksdb::perf::PerfMetric;
+
+use crate::state_traces::{EACH_BATCH, Store, counted};
 
 /// Sessions, and members that were removed: few, but more than one batch ends at once, and many.
 const FEW: u64 = 1_000;

@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::path::Path;
 
+use quorate_machine::limits::REQUEST_BUCKET_MS;
 use quorate_machine::query::QuotaUse;
+use quorate_machine::types::{
+    Action, Command, Maintenance, PrincipalUse, QuotaBounds, QuotaOp, QuotaSubject, SessionOp,
+};
 use quorate_store::backup::Taker;
-use quorate_store::limits::REQUEST_BUCKET_MS;
 use quorate_store::offline::{RestoreOptions, restore};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{StateOptions, StateReader};
-use quorate_store::types::{Action, Command, Maintenance, PrincipalUse, QuotaBounds, QuotaOp, QuotaSubject, SessionOp};
 
 use crate::state_support::*;
 

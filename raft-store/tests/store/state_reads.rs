@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorate_machine::query::{ListRead, PastRead};
+use quorate_machine::types::{Maintenance, Outcome, Rejection, RequestId};
 use quorate_store::state::StateReader;
-use quorate_store::types::{Maintenance, Outcome, Rejection, RequestId};
 use quorate_store::watchdog;
 
 use crate::state_support::*;

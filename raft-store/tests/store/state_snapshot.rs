@@ -80,7 +80,7 @@ fn a_snapshot_sent_in_pieces_makes_the_receiver_equal_and_survives_its_restart()
 
 #[test]
 fn a_retry_finds_its_outcome_after_a_restart_and_after_an_installation() {
-    let bucket_ms = quorate_store::limits::REQUEST_BUCKET_MS;
+    let bucket_ms = quorate_machine::limits::REQUEST_BUCKET_MS;
     let put_of = |bucket: u64, n: u64| with_id(put(format!("key/{n}"), "once"), &format!("id-{bucket}-{n}"));
     let puts = |bucket: u64| (0..300).map(|n| put_of(bucket, n)).collect::<Vec<_>>();
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

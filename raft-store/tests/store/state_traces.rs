@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use quorate_machine::document::{Criteria, Json, Order};
 use quorate_machine::query::Party;
-use quorate_store::document::{Criteria, Json, Order};
-use quorate_store::raft::LogEntry;
-use quorate_store::raft::state_machine::StateMachine;
-use quorate_store::raft::wire::MembershipRecord;
-use quorate_store::rules::{CollectionName, Rules};
-use quorate_store::state::StateReader;
-use quorate_store::types::{
+use quorate_machine::rules::{CollectionName, Rules};
+use quorate_machine::types::{
     Acquire, Action, Change, ClaimOp, Command, ContentKind, Expect, LockMode, LockName, LockOp, LockSpace, Maintenance,
     Name, RulesChange, RulesOp, SessionId, SessionOp, Value,
 };
+use quorate_store::raft::LogEntry;
+use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::raft::wire::MembershipRecord;
+use quorate_store::state::StateReader;
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};
 
 use crate::state_support::*;

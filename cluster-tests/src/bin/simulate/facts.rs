@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::storage::RaftLogReader;
-use quorate_store::codec;
+use quorate_machine::codec;
 use quorate_store::raft::LogEntry;
 
 use crate::address::HostId;

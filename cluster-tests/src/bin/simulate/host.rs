@@ -5,9 +5,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use quorate_node::app::App;
 use quorate_node::config::Config;
 use quorate_node::server::{self, Ended, Surroundings};
+use quorate_node_core::app::App;
 use quorate_store::log::{LogOptions, LogStore};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use quorate_node::net::{Listener, Network, Stream};
+use quorate_node_core::net::{Listener, Network, Stream};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::address::{HostId, host_of};

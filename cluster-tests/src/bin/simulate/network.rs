@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-use quorate_node::net::Stream;
+use quorate_node_core::net::Stream;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::sync::{mpsc, oneshot};

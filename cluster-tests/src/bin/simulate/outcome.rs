@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_node::watchdog::SAID;
+use quorate_store::watchdog::SAID;
 use serde::{Deserialize, Serialize};
 
 /// What came of a seed.

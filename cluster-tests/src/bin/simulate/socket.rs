@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use quorate_node::net::{Simulated, Stream};
+use quorate_node_core::net::{Simulated, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::address::PipeId;

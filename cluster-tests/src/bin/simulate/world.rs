@@ -12,23 +12,21 @@ use std::time::Duration;
 use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
 use cluster_tests::{Answer, Connection, Request};
-use quorate_node::app::archive::ArchiveSettings;
 use quorate_node::config::{Args, Config};
+use quorate_node_core::app::archive::ArchiveSettings;
 use quorate_store::quarantine::{self, Cause, Quarantine};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinHandle;
 
 use crate::address::{CLIENTS, HostId, address};
-use crate::clock;
 use crate::cure::Cure;
 use crate::disk::Disk;
 use crate::facts::Facts;
 use crate::host::{End, Host, Machine, Parts};
-use crate::host_network;
 use crate::network::{Link, Net};
 use crate::objects::Objects;
-use crate::socket;
+use crate::{clock, host_network, socket};
 
 /// Where clients connect.
 pub const CLIENT_PORT: u16 = 7_100;
@@ -304,7 +302,7 @@ impl World {
     }
 
     /// The network as clients see it.
-    pub fn client_network(&self) -> Arc<dyn quorate_node::net::Network> {
+    pub fn client_network(&self) -> Arc<dyn quorate_node_core::net::Network> {
         host_network::of(&self.net, CLIENTS)
     }
 

@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_store::background;
+use quorate_store::{background, watchdog};
 use tokio::sync::Notify;
-
-use crate::watchdog;
 
 /// Keeps one worker awake. Cheap to clone and to call.
 #[derive(Clone, Default)]

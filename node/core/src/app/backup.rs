@@ -9,14 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quorate_machine::query::StateFault;
+use quorate_machine::types::{Revision, WallMillis};
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, Taker};
-use quorate_store::types::{Revision, WallMillis};
 
 use super::App;
 use super::pace::Pace;
 use crate::metrics::{MetricsSource, Sample};
-use crate::millis::millis;
-use crate::millis::wall_now;
+use crate::millis::{millis, wall_now};
 
 /// Who a backup is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

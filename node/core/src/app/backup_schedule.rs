@@ -11,16 +11,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_archive::{FileSealing, MacKeys, Recipients, WrittenFile, read_again};
-use quorate_store::background;
+use quorate_machine::types::WallMillis;
 use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
-use quorate_store::durable;
-use quorate_store::types::WallMillis;
+use quorate_store::{background, durable};
 
 use super::App;
 use super::backup::BackupFor;
 use super::pace::Pace;
-use crate::millis::millis;
-use crate::millis::wall_now;
+use crate::millis::{millis, wall_now};
 
 /// How long after a failure it is tried again, unless the next one is due before.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);

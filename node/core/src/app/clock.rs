@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use quorate_machine::types::ClusterMillis;
 use quorate_store::raft::CommittedLeaderId;
-use quorate_store::types::ClusterMillis;
 
 /// A batch that takes longer than this stops the clock until it is through.
 const PATIENCE: Duration = Duration::from_secs(1);

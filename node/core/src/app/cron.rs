@@ -11,7 +11,7 @@ use croner::{Cron, Direction, TimeComponent, Weekday};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, ToSpan, Zoned};
-use quorate_store::types::WallMillis;
+use quorate_machine::types::WallMillis;
 
 /// A pattern without a time in so many years never fires for anybody.
 const YEARS_MAX: i64 = 5;

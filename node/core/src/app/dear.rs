@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quorate_store::command_codec;
-use quorate_store::types::{
+use quorate_machine::command_codec;
+use quorate_machine::types::{
     Action, BulkItem, Check, Command, ItemOutcome, Key, Outcome, Rejection, Step, Txn, WriteOp,
 };
 use tokio::time::Instant;
@@ -165,8 +165,8 @@ fn of_steps(steps: &[Step], is_of_these: &dyn Fn(&Key) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use quorate_store::document::{Criteria, Json, TooDear};
-    use quorate_store::types::{Change, Expect, Expiry};
+    use quorate_machine::document::{Criteria, Json, TooDear};
+    use quorate_machine::types::{Change, Expect, Expiry};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quorate_store::limits::BATCH_COMMANDS_MAX;
+use quorate_machine::limits::BATCH_COMMANDS_MAX;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 

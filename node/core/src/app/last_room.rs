@@ -8,9 +8,10 @@
 use std::time::Instant;
 
 use quorate_machine::query::StateFault;
+use quorate_machine::types::{Action, Command, Outcome, Rejection, Reply, Txn};
+use quorate_machine::{command_codec, limits};
+use quorate_store::background;
 use quorate_store::state::StateReader;
-use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, Txn};
-use quorate_store::{background, command_codec, limits};
 use tokio::sync::SemaphorePermit;
 
 use super::need::{self, Need};
@@ -159,7 +160,7 @@ fn is_beyond(outcome: &Outcome) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use quorate_store::types::Written;
+    use quorate_machine::types::Written;
 
     use super::*;
 

@@ -1,16 +1,16 @@
 //! Raising the feature level of the cluster.
 //!
 //! Owns when the leader proposes it: once every member has said, lately, that its binary knows the level. Never raises what a
-//! member does not know, and never lowers anything. See [`quorate_store::level`] for what a level is.
+//! member does not know, and never lowers anything. See [`quorate_machine::level`] for what a level is.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use quorate_store::command_codec;
-use quorate_store::level::Level;
+use quorate_machine::command_codec;
+use quorate_machine::level::Level;
+use quorate_machine::types::{Action, Command, Maintenance};
 use quorate_store::raft::NodeId;
-use quorate_store::types::{Action, Command, Maintenance};
 
 use super::proposer::ProposerParts;
 use crate::peer::message::{PeerRequest, PeerResponse};

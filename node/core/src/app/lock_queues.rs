@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quorate_store::types::Key;
+use quorate_machine::types::Key;
+use quorate_store::watchdog;
 use tokio::sync::Notify;
-
-use crate::watchdog;
 
 /// How long a place is kept for who does not ask for it: some ways between two nodes, and short for those behind it.
 pub const KEPT: Duration = Duration::from_secs(2);

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_machine::query::StateFault;
+use quorate_machine::types::{Key, Waker};
 use quorate_store::raft::NodeId;
-use quorate_store::types::{Key, Waker};
+use quorate_store::watchdog;
 
 use super::lock_queues::{Attended, Stay};
 use super::{App, QueryError};
 use crate::peer::CallError;
 use crate::peer::message::{PeerRequest, PeerResponse};
-use crate::watchdog;
 
 /// How long one question to the leader waits for a turn; then it is asked again, which shows that somebody still waits.
 const QUESTION: Duration = Duration::from_secs(1);

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quorate_machine::query::{StateFault, Unplanned};
-use quorate_store::state::StateReader;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };
-use quorate_store::{background, command_codec, machine};
+use quorate_machine::{command_codec, machine};
+use quorate_store::background;
+use quorate_store::state::StateReader;
 
 use super::cron;
 use super::proposer::ProposerParts;
@@ -46,7 +47,7 @@ pub struct Retention {
     pub keep_ms: u64,
     /// Revisions.
     pub keep_revisions: u64,
-    /// Bytes of it, as [`quorate_store::machine::Sizes`] counts them.
+    /// Bytes of it, as [`quorate_machine::machine::Sizes`] counts them.
     pub bytes_max: u64,
 }
 

@@ -7,29 +7,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use candidacy::Candidacy;
-use integrity::Integrity;
-use last_room::Passage;
-use members::admission::JoinPolicy;
+use quorate_machine::command_codec;
+use quorate_machine::level::Level;
+use quorate_machine::limits::COMMAND_BYTES_MAX;
 use quorate_machine::query::{Observed, StateFault};
-use quorate_store::level::Level;
-use quorate_store::limits::COMMAND_BYTES_MAX;
+use quorate_machine::types::{Action, Command, Reply, Revision, SessionId, WallMillis};
+use quorate_store::background;
 use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
 use quorate_store::state::StateReader;
-use quorate_store::types::{Action, Command, Reply, Revision, SessionId, WallMillis};
-use quorate_store::{background, command_codec};
-use quota::Quota;
-use renewals::{Renewals, Renewed, Renewer};
-use room::Room;
 use tokio::sync::watch;
-use wall::WallClocks;
 
 use crate::peer::gate::Halt;
 use crate::peer::message::{Lack, ProposalOutcome};
 use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
+
+use candidacy::Candidacy;
+use integrity::Integrity;
+use last_room::Passage;
+use members::admission::JoinPolicy;
+use quota::Quota;
+use renewals::{Renewals, Renewed, Renewer};
+use room::Room;
+use wall::WallClocks;
 
 pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 
@@ -347,7 +349,7 @@ impl App {
         }
     }
 
-    /// Renews sessions, at most [`quorate_store::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
+    /// Renews sessions, at most [`quorate_machine::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
     /// same time. Tried again until the deadline, also where the outcome of a try is unknown: to renew again is harmless.
     pub async fn renew(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! Owns the judgement by what is asked for, and by what that would come to. Pure. Never looks at a disk: [`super::last_room`] does.
 
-use quorate_store::types::{
+use quorate_machine::types::{
     AccessOp, Action, BarrierOp, Branched, Change, ItemOutcome, LatchOp, LockOp, Outcome, QuotaOp, RulesChange,
     SessionOp, StepReply, TaskVerb, Txn, TxnReply, WhereChange, WriteOp,
 };

@@ -1,7 +1,7 @@
 //! What commands need of a full disk: one row for each kind.
 
-use quorate_store::document::Criteria;
-use quorate_store::types::{
+use quorate_machine::document::Criteria;
+use quorate_machine::types::{
     Acquire, AfterFailure, BulkItem, ContentKind, Expect, Expiry, FaultsOp, ItemOutcome, Key, KeyRange, LockMode,
     LockName, LockSpace, Maintenance, MembersOp, Name, QueueName, QuotaBounds, QuotaSubject, Rejection, RemoveStep,
     Removed, Requeue, RoleName, SessionId, Step, TaskId, TaskOp, Ticket, TokenId, UserName, Value, WhereOp, WhereReply,

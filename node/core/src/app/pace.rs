@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use quorate_machine::types::Revision;
 use quorate_store::background;
 use quorate_store::state::StateReader;
-use quorate_store::types::Revision;
 
 use crate::limits;
 

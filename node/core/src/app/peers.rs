@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use quorate_machine::types::NodeDisk;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::raft::{Membership, NodeId, Vote};
 use quorate_store::state::snapshot::SnapshotHandle;
-use quorate_store::types::NodeDisk;
 use tokio::sync::watch;
 
 use crate::peer::message::{PeerRequest, PeerResponse};

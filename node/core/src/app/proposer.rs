@@ -16,12 +16,13 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::ClientWriteError;
 use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
-use quorate_store::command_codec;
-use quorate_store::limits::BATCH_BYTES_SOFT_MAX;
-use quorate_store::machine::Dearest;
+use quorate_machine::command_codec;
+use quorate_machine::limits::BATCH_BYTES_SOFT_MAX;
+use quorate_machine::machine::Dearest;
+use quorate_machine::types::{Action, Batch, Outcome, Reply, WallMillis};
 use quorate_store::raft::{BatchReply, CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
-use quorate_store::types::{Action, Batch, Outcome, Reply, WallMillis};
+use quorate_store::watchdog;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
@@ -36,7 +37,6 @@ use super::{AppError, Raft};
 use crate::limits::DEAR_BYTES;
 use crate::metrics::Metrics;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
-use crate::watchdog;
 
 /// How often the task that makes groups lets others bring their commands, as long as they do. Bounds what that costs a command that waits.
 const GATHERING_TURNS_MAX: usize = 16;

@@ -3,7 +3,7 @@
 //! Owns the judgement over the size of the state, which is exact and the same on every node at one log index. Never deletes
 //! anything: what grows the state is refused before it is proposed, and taken again as soon as there is less of it.
 
-use quorate_store::machine::Sizes;
+use quorate_machine::machine::Sizes;
 
 use crate::peer::message::Lack;
 

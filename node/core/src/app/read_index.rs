@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
 use quorate_store::raft::NodeId;
+use quorate_store::watchdog;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::Raft;
 use super::peers::Peers;
 use super::view::View;
 use crate::peer::message::{PeerRequest, PeerResponse};
-use crate::watchdog;
 
 /// Questions in flight at once. A second one would halve the wait of a reader that comes just too late, and double the
 /// rounds that all readers pay for: one served more reads.

@@ -12,14 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, ClusterMillis, Command, Outcome, Reply, Revision, SessionId, SessionOp, SessionReply,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use super::{App, AppError};
-pub use turns::Renewer;
+
 use turns::{Asked, Turns};
+
+pub use turns::Renewer;
 
 /// From one command to the next for each session in it, and at most: who comes in between shares the next one. So few renewals wait
 /// for nobody, and many cost little.
@@ -97,7 +99,7 @@ impl Renewals {
         self.counts.unknown.fetch_add(ids as u64, Ordering::Relaxed);
     }
 
-    /// Renews some sessions, at most [`quorate_store::limits::SESSIONS_RENEWED_MAX`].
+    /// Renews some sessions, at most [`quorate_machine::limits::SESSIONS_RENEWED_MAX`].
     ///
     /// # Errors
     /// [`AppError::Overloaded`] where too many wait; [`AppError::Unknown`] where a command may be in the log.

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use quorate_machine::limits::{REQUEST_TABLE_BYTES_MAX, REQUEST_TABLE_SHARED_FROM};
 use quorate_machine::query::StateFault;
-use quorate_store::limits::{REQUEST_TABLE_BYTES_MAX, REQUEST_TABLE_SHARED_FROM};
 use quorate_store::state::StateReader;
 
 /// How often the leader looks.

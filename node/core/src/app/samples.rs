@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
+use quorate_machine::limits::REQUEST_TABLE_BYTES_MAX;
 use quorate_store::durations::{BUCKETS_MICROS, DurationCounts};
-use quorate_store::limits::REQUEST_TABLE_BYTES_MAX;
 use quorate_store::log::{LogStats, LogStore};
 use quorate_store::space::{Space, SpaceGuard};
 use quorate_store::state::{StateReader, StateStats};

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use openraft::async_runtime::WatchReceiver;
+use quorate_machine::command_codec;
+use quorate_machine::level::Level;
+use quorate_machine::types::{Command, Key, NodeDisk};
+use quorate_store::background;
 use quorate_store::identity::{self, Identity};
-use quorate_store::level::Level;
 use quorate_store::raft::NodeId;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::types::{Command, Key, NodeDisk};
-use quorate_store::{background, command_codec};
 use tokio::sync::SemaphorePermit;
 
 use super::integrity::Repaired;

@@ -13,16 +13,16 @@ use arc_swap::ArcSwap;
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
-use quorate_store::mutants;
+use quorate_machine::mutants;
+use quorate_machine::types::WallMillis;
 use quorate_store::raft::{CommittedLeaderId, NodeId};
-use quorate_store::types::WallMillis;
 use quorate_store::uptime::Uptime;
 use tokio::sync::{Notify, watch};
 
 use super::{App, Raft};
-use crate::millis::millis;
-use crate::millis::wall_now;
+use crate::millis::{millis, wall_now};
 use crate::peer::message::{PeerRequest, PeerResponse};
+
 use agreed::{Reading, agreed, begun, is_decided};
 
 /// How often a node asks the others what their clocks show: a clock that jumps is noticed so soon.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_machine::query::{Observed, StateFault};
-use quorate_store::types::{Key, SessionId};
+use quorate_machine::types::{Key, SessionId};
 
 use crate::app::renewals::{Renewed, Renewer};
 use crate::app::{App, AppError, LockPlace};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use quorate_api::NodeResource;
-use quorate_store::types::Revision;
+use quorate_machine::types::Revision;
 use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -3,9 +3,9 @@
 //! Owns what stands in a line. Never writes one.
 
 use quorate_api::{Applied, Name};
-use quorate_store::access::RequiredPermission;
-use quorate_store::document::time;
-use quorate_store::types::{Outcome, Reply};
+use quorate_machine::access::RequiredPermission;
+use quorate_machine::document::time;
+use quorate_machine::types::{Outcome, Reply};
 use serde::Serialize;
 
 use crate::gateway::auth::requirement::{Requirement, Visit, Wanted};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
-use quorate_store::types::Revision;
+use quorate_machine::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use crate::backend::Node;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use quorate_api::{Applied, ErrorCode, WatchEndCode};
+use quorate_machine::access::{Permission, RequiredPermission, Rights};
 use quorate_machine::query::StateFault;
-use quorate_store::access::{Permission, RequiredPermission, Rights};
-use quorate_store::types::{Revision, SessionId};
+use quorate_machine::types::{Revision, SessionId};
 
 use crate::app::Consistency;
 use crate::app::renewals::Renewer;

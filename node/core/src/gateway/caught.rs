@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use quorate_api::{Applied, ErrorCode};
-use quorate_store::machine;
+use quorate_machine::machine;
 
 use crate::gateway::failure::Failure;
 

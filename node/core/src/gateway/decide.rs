@@ -2,7 +2,7 @@
 //!
 //! Owns the choice between the two. Never knows what a command is about.
 
-use quorate_store::types::{Action, Reply, RequestId};
+use quorate_machine::types::{Action, Reply, RequestId};
 
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;

@@ -7,9 +7,9 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
+use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::query::ReadPosition;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
+use quorate_machine::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
 
 use crate::app::LockPlace;
 use crate::backend::Node;

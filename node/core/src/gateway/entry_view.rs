@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::{ContentType, EntryView, JsonText};
-use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta};
+use quorate_machine::types::{ClusterMillis, ContentKind, Entry, EntryMeta};
 use serde_json::value::RawValue;
 
 /// An entry as answers show it, evaluated at `clock`.

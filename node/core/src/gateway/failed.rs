@@ -3,8 +3,8 @@
 //! Owns the words for each thing that a patch can run into. Decides nothing.
 
 use quorate_api::{Failed, JsonText};
-use quorate_store::document::{Excerpt, PatchFault, TooDear};
-use quorate_store::types::Rejection;
+use quorate_machine::document::{Excerpt, PatchFault, TooDear};
+use quorate_machine::types::Rejection;
 use serde_json::value::RawValue;
 
 /// The `failed` of a problem document.

@@ -9,9 +9,9 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use quorate_api::{Applied, ErrorCode, InputFault, Problem, Retry};
+use quorate_machine::document::TooDear;
 use quorate_machine::query::{ReadPosition, StateFault};
-use quorate_store::document::TooDear;
-use quorate_store::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
+use quorate_machine::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
 use crate::app::AppError;
 use crate::gateway::rejection::{beyond, explain, faults_below, no_session, rejection_code};
@@ -74,7 +74,7 @@ impl Failure {
 
     /// An entry that takes too many steps to be judged, where it was not a command that found out.
     pub fn too_dear(key: &Key, dear: TooDear) -> Self {
-        Self::new(ErrorCode::TooDear, Applied::No, format!("{}: {}", quoted(key), explain_dear(dear)))
+        Self::new(ErrorCode::TooDear, Applied::No, format!("{}: {}", quoted(key), failed::explain_dear(dear)))
     }
 
     /// More of them than the node takes.

@@ -5,10 +5,10 @@
 use std::time::Instant;
 
 use quorate_api::{Applied, ErrorCode};
+use quorate_machine::command_codec;
+use quorate_machine::limits::COMMAND_BYTES_MAX;
+use quorate_machine::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
 use quorate_store::background;
-use quorate_store::command_codec;
-use quorate_store::limits::COMMAND_BYTES_MAX;
-use quorate_store::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
 
 use crate::app::{AppError, Consistency};
 use crate::gateway::admission::accounts::Account;

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
 use quorate_machine::query::{Party, ReadPosition, StateFault};
-use quorate_store::types::{
+use quorate_machine::types::{
     Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Question, Rejection, Reply, RequestId,
     Revision, SessionId,
 };
+use quorate_store::watchdog;
 use tokio::runtime::Handle;
 
 use crate::backend::Node;
@@ -21,7 +22,7 @@ use crate::gateway::decide::decide;
 use crate::gateway::failure::Failure;
 use crate::gateway::text::quoted;
 use crate::gateway::{freshness, propose, request_ids, wait};
-use crate::{limits, watchdog};
+use crate::limits;
 
 /// How long an answer waits at most until this node has applied what was decided.
 const SHOWN_WITHIN: Duration = Duration::from_secs(1);

@@ -3,9 +3,9 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
-use quorate_store::keyspace::audit::Refusal;
-use quorate_store::rules::{RuleFault, field_text};
-use quorate_store::types::{
+use quorate_machine::keyspace::audit::Refusal;
+use quorate_machine::rules::{RuleFault, field_text};
+use quorate_machine::types::{
     AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, QuotaSubject, Rejection, Revision,
     SessionId, TaskState, TaskSummary, TxnRefusal,
 };
@@ -293,8 +293,8 @@ pub fn no_session(id: SessionId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use quorate_store::document::TooDear;
-    use quorate_store::types::MembersFault;
+    use quorate_machine::document::TooDear;
+    use quorate_machine::types::MembersFault;
 
     use super::*;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use quorate_store::types::SessionId;
+use quorate_machine::types::SessionId;
 
 use crate::app::renewals::Renewed;
 use crate::gateway::call::Call;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use quorate_store::types::QueueName;
+use quorate_machine::types::QueueName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The lines of all queues.

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_machine::query::StateFault;
-use quorate_store::types::Key;
+use quorate_machine::types::Key;
 
 use crate::backend::Node;
 use crate::gateway::admission::request_class::RequestClass;

@@ -8,15 +8,15 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use quorate_api::WatchEndCode;
 use quorate_machine::query::StateFault;
-use quorate_store::background;
+use quorate_machine::types::Entry;
 use quorate_store::state::RecentChange;
-use quorate_store::types::Entry;
+use quorate_store::{background, watchdog};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::Node;
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
-use crate::{limits, watchdog};
+use crate::limits;
 
 /// Reads where blocking is allowed, as soon as one of the few places is free; `None` where by then there is no room for what it would
 /// give. It goes on whether its watch is asked for more or not: one that waits for its reader must not keep a place from others.

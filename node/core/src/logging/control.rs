@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use quorate_store::watchdog;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::{Registry, reload};
 
 use super::recent::RecentLines;
-use crate::watchdog;
 
 /// The filter of a process's log, and the last lines of it. Cheap to clone.
 #[derive(Clone)]

@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt};
 use openraft::errors::{NetworkError, RPCError, Timeout, Unreachable};
 use openraft::network::RPCTypes;
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
-use quorate_store::codec;
+use quorate_machine::codec;
 use quorate_store::raft::{NodeId, TypeConfig};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};

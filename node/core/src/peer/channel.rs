@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
+use quorate_store::watchdog;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
@@ -19,7 +20,7 @@ use super::limits::{HANDSHAKE_BYTES_MAX, INSECURE_FLOOR, REDIAL_FLOOR, REFUSED_F
 use super::net_inner::NetInner;
 use super::stream::{PeerRead, PeerStream, PeerWrite, dialled};
 use crate::net::Stream;
-use crate::{tls, watchdog};
+use crate::tls;
 
 /// Whom to reach, and who they have to be.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

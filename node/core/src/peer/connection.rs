@@ -4,11 +4,13 @@
 //! outlives it, so an answer cannot reach a later question. Never dials: that is the channel's business.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use quorate_store::watchdog;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -18,7 +20,6 @@ use super::counters::{ChannelCounters, ChannelKind, Counters};
 use super::frame::{Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
 use super::limits::{CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::writer::{self, FrameSender, QueueClosed};
-use crate::watchdog;
 
 /// Idle ticks after which a connection is asked whether it still lives.
 const IDLE_TICKS: u32 = 20;

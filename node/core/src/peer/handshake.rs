@@ -8,11 +8,11 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bincode::Decode;
 use bytes::Bytes;
-use quorate_store::codec::{self, RECORDS, Written};
+use quorate_machine::codec::{self, RECORDS, Written};
+use quorate_machine::level::Level;
+use quorate_machine::versions::Versions;
 use quorate_store::identity::Identity;
-use quorate_store::level::Level;
 use quorate_store::raft::wire::MemberRecord;
-use quorate_store::versions::Versions;
 
 use super::counters::ChannelKind;
 use super::frame::{Frame, FrameKind, Outgoing};
@@ -78,7 +78,7 @@ impl From<String> for Refusal {
 /// Which feature levels a node knows, and which one its state has reached.
 #[derive(Clone)]
 pub struct Levels {
-    /// The highest that its binary knows ([`quorate_store::level::newest`] unless a test says otherwise).
+    /// The highest that its binary knows ([`quorate_machine::level::newest`] unless a test says otherwise).
     pub known: Level,
     /// Where its state is at the moment.
     pub reached: Arc<dyn Fn() -> Level + Send + Sync>,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use quorate_store::limits::BATCH_BYTES_MAX;
+use quorate_machine::limits::BATCH_BYTES_MAX;
 
 use super::counters::ChannelKind;
 

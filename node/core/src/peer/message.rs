@@ -1,15 +1,15 @@
-//! What nodes ask each other beside Raft's own messages. bincode through `quorate_store::codec`.
+//! What nodes ask each other beside Raft's own messages. bincode through `quorate_machine::codec`.
 //!
 //! Owns their form in memory and in bytes. Never keeps a thread that others share over a large one.
 
 use std::fmt;
 
 use bincode::{Decode, Encode};
+use quorate_machine::codec::{self, CodecError};
+use quorate_machine::level::Level;
+use quorate_machine::types::{Key, NodeDisk, Reply, WallMillis};
 use quorate_store::background;
-use quorate_store::codec::{self, CodecError};
-use quorate_store::level::Level;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
-use quorate_store::types::{Key, NodeDisk, Reply, WallMillis};
 
 use super::members::{MemberQuestion, MemberReply, MembersSeen};
 

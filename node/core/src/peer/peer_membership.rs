@@ -4,11 +4,12 @@
 //! removed is nobody from then on, on connections that were open too. Never knows the members: the node does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use quorate_store::types::NodeDisk;
+use quorate_machine::types::NodeDisk;
 
 use super::service::{MembershipStatus, PeerService};
 

@@ -26,7 +26,7 @@ use openraft::raft::{
     VoteRequest, VoteResponse,
 };
 use openraft::{OptionalSend, Snapshot};
-use quorate_store::codec;
+use quorate_machine::codec;
 use quorate_store::raft::{CommittedLeaderId, Member, NodeId, TypeConfig, Vote};
 use quorate_store::state::snapshot::SnapshotHandle;
 use tokio::time::{Instant, timeout_at};

@@ -9,7 +9,7 @@ use openraft::raft::{
     AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderError, TransferLeaderRequest,
     TransferLeaderResponse, VoteRequest, VoteResponse,
 };
-use quorate_store::codec::{self, CodecError};
+use quorate_machine::codec::{self, CodecError};
 use quorate_store::raft::wire::{self, LogIdRecord, VoteRecord};
 use quorate_store::raft::{LogId, TypeConfig};
 use quorate_store::state::snapshot::SnapshotManifest;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_store::watchdog;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::frame::{Frame, FrameKind, Outgoing};
@@ -13,7 +14,6 @@ use super::inbound::{Inbound, misplaced, pong};
 use super::limits::{CALL_ANSWER_BYTES_MAX, CALL_BYTES_IN_FLIGHT_MAX, CALLS_MAX};
 use super::members::MemberQuestion;
 use super::message::{PeerRequest, PeerResponse};
-use crate::watchdog;
 
 struct CallBudget {
     calls: Arc<Semaphore>,

@@ -11,8 +11,9 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
-use quorate_store::codec;
+use quorate_machine::codec;
 use quorate_store::raft::TypeConfig;
+use quorate_store::watchdog;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +25,6 @@ use super::raft_codec::{
 };
 use super::raft_rpc::RaftRpc;
 use super::writer::FrameSender;
-use crate::watchdog;
 
 type Request = AppendEntriesRequest<TypeConfig>;
 type Answers = BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use quorate_machine::codec;
+use quorate_store::background;
 use quorate_store::raft::Vote;
 use quorate_store::raft::wire::VoteRecord;
-use quorate_store::{background, codec};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{interval, timeout};
 

@@ -6,10 +6,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use quorate_store::types::NodeDisk;
+use quorate_machine::types::NodeDisk;
+use quorate_store::watchdog;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +34,6 @@ use super::writer::{self, FrameSender};
 use super::{serve_app, serve_raft, serve_snapshot};
 use crate::evicting_limit::EvictingLimit;
 use crate::net::{Listener, PeerAddress, Stream};
-use crate::watchdog;
 
 /// How long answers that are queued already may take to be written once a connection ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -3,8 +3,8 @@
 //! Owns the trait and what is known of the asking peer: who it is, and whether it is a member. Never implements it: that is the node's business.
 
 use futures::future::BoxFuture;
+use quorate_machine::types::NodeDisk;
 use quorate_store::raft::wire::MemberRecord;
-use quorate_store::types::NodeDisk;
 
 use super::message::{PeerRequest, PeerResponse};
 use crate::net::PeerAddress;

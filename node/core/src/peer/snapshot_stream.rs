@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
-use quorate_store::raft::Vote;
+use quorate_machine::codec;
+use quorate_store::background;
 use quorate_store::raft::wire::VoteRecord;
+use quorate_store::raft::{Member, NodeId, Vote};
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
-use quorate_store::{background, codec};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -23,7 +24,6 @@ use super::frame::{Frame, FrameBuilder, FrameKind, FrameReader, HEADER_BYTES, Ou
 use super::limits::SNAPSHOT_CHUNK_BYTES;
 use super::raft_codec::SnapshotBegin;
 use super::stream::{PeerRead, PeerWrite};
-use quorate_store::raft::{Member, NodeId};
 
 /// Where the bytes of a snapshot come from.
 pub trait SnapshotSource: Send + Sync + 'static {

@@ -5,18 +5,18 @@
 use std::borrow::Cow;
 
 use quorate_api::{AccessCheckAnswer, Applied, ErrorCode, Permission as PermissionView, Problem};
-use quorate_store::access::{RequiredPermission, Rights};
-use quorate_store::types::UserName;
+use quorate_machine::access::{RequiredPermission, Rights};
+use quorate_machine::types::UserName;
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::freshness;
+use quorate_node_core::gateway::text::quoted;
 use utoipa_axum::routes;
 
 use crate::access::own;
 use crate::command;
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
-use crate::gateway::text::quoted;
 use crate::input::extract::Query;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};

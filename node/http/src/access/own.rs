@@ -4,19 +4,18 @@
 //! something.
 
 use quorate_api::{Grant as GrantView, Permission as PermissionView, SelfAnswer};
-use quorate_store::access::{Grant, Permission};
-use quorate_store::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
-use quorate_store::rules::NameError;
-use quorate_store::types::{AccessOp, AccessReply, Action, Outcome as Decided, Reply};
+use quorate_machine::access::{Grant, Permission};
+use quorate_machine::limits::{KEY_BYTES_MAX, ROLE_GRANTS_MAX};
+use quorate_machine::rules::NameError;
+use quorate_machine::types::{AccessOp, AccessReply, Action, Outcome as Decided, Reply};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{decide, freshness, propose, text};
 use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::{freshness, propose, text};
 use crate::input::extract::Faults;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};

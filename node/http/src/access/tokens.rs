@@ -4,11 +4,17 @@
 //! token that somebody shows.
 
 use quorate_api::{ErrorCode, Problem, Secret, TokenCreated, TokenList, TokenRemoved, TokenRequest, TokenView};
+use quorate_machine::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
 use quorate_machine::query::Observed;
-use quorate_store::limits::{TOKEN_NOTE_BYTES_MAX, TTL_MS_MAX};
-use quorate_store::types::{
+use quorate_machine::types::{
     AccessOp, AccessReply, NewToken, NoTokenId, Reply, TokenId, TokenRow, UserName, WallMillis,
 };
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::{propose, text};
+use quorate_node_core::token_text::TokenText;
 use utoipa_axum::routes;
 
 use crate::access::own;
@@ -16,16 +22,10 @@ use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Common, Page};
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::scan;
-use crate::gateway::{propose, text};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
-use quorate_node_core::token_text::TokenText;
 
 /// The routes of tokens.
 pub fn routes() -> Routes {

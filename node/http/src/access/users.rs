@@ -3,9 +3,15 @@
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
 use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
+use quorate_machine::limits::USER_ROLES_MAX;
 use quorate_machine::query::Observed;
-use quorate_store::limits::USER_ROLES_MAX;
-use quorate_store::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
+use quorate_machine::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::propose;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::text::{self, quoted};
 use utoipa_axum::routes;
 
 use crate::access::own;
@@ -13,12 +19,6 @@ use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Common, Page};
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::scan::scan;
-use crate::gateway::text::{self, quoted};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};

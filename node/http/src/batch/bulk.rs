@@ -7,24 +7,24 @@ use std::time::Instant;
 
 use axum::body::Body;
 use quorate_api::{BulkAnswer, BulkRequest, Op, Problem};
-use quorate_store::limits::{BATCH_BYTES_SOFT_MAX, COMMAND_WRITES_MAX};
-use quorate_store::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
+use quorate_machine::limits::{BATCH_BYTES_SOFT_MAX, COMMAND_WRITES_MAX};
+use quorate_machine::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
+use quorate_node_core::app::AppError;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::Visit;
+use quorate_node_core::gateway::failure::{Effect, Failure};
+use quorate_node_core::gateway::propose;
+use quorate_node_core::gateway::scan::{evaluate, parse};
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
-use crate::app::AppError;
 use crate::batch::bulk_answer::{BulkEnd, BulkTally};
 use crate::batch::bulk_body::{BulkOp, Form, ParsedBulk};
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::Visit;
-use crate::gateway::failure::{Effect, Failure};
-use crate::gateway::propose;
-use crate::gateway::scan::{evaluate, parse};
 use crate::input::extract::Query;
 use crate::input::{body, headers};
 use crate::keys::prefer;
-use crate::limits;
 use crate::output::response::{Outcome, ok};
 use crate::routes::{BodyLimit, Policy, Routes};
 
@@ -223,8 +223,8 @@ impl Course {
 
 #[cfg(test)]
 mod tests {
-    use quorate_store::document::Criteria;
-    use quorate_store::types::{Change, Expect, Expiry, Key, WriteOp};
+    use quorate_machine::document::Criteria;
+    use quorate_machine::types::{Change, Expect, Expiry, Key, WriteOp};
 
     use super::*;
 

@@ -6,11 +6,11 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use quorate_store::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Key, Rejection, Shown, Written};
+use quorate_machine::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Key, Rejection, Shown, Written};
+use quorate_node_core::gateway::{failed, rejection};
+use quorate_node_core::limits;
 
 use crate::batch::bulk_body::BulkOp;
-use crate::gateway::{failed, rejection};
-use crate::limits;
 use crate::output::render;
 
 /// Room for everything before the items.
@@ -184,9 +184,9 @@ fn refusal(out: &mut Vec<u8>, key: &Key, why: &Rejection, clock: ClusterMillis, 
 #[cfg(test)]
 mod tests {
     use quorate_api::{BulkAnswer, BulkOutcome};
-    use quorate_store::document::{Criteria, Excerpt, Unmet};
-    use quorate_store::rules::RuleFault;
-    use quorate_store::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Value, WriteOp};
+    use quorate_machine::document::{Criteria, Excerpt, Unmet};
+    use quorate_machine::rules::RuleFault;
+    use quorate_machine::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Value, WriteOp};
 
     use super::*;
 

@@ -3,16 +3,16 @@
 //! Owns how many operations there may be and what each takes in the log. What an operation is, is `op_body`'s.
 
 use quorate_api::{BULK_OPS_MAX, BulkRequest};
-use quorate_store::codec;
-use quorate_store::types::{Step, WriteOp};
+use quorate_machine::codec;
+use quorate_machine::types::{Step, WriteOp};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
 use serde_json::value::RawValue;
 
-use crate::gateway::failure::Failure;
 use crate::input::extract::Faults;
 use crate::input::headers::BodyKind;
 use crate::input::{json, json_body};
 use crate::keys::op_body::{Container, ParsedOp};
-use crate::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
 
 /// How the operations come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

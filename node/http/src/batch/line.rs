@@ -3,8 +3,6 @@
 //! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
 //! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, which tests hold this file to.
 
-use crate::batch::operation;
-use crate::gateway::request_ids;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,23 +10,26 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 use quorate_api::{Applied, ErrorCode};
-use quorate_store::types::Step;
+use quorate_machine::types::Step;
+use quorate_node_core::app::LeaderHint;
+use quorate_node_core::connection::origin::Origin;
+use quorate_node_core::gateway::access_log::AnsweredRequest;
+use quorate_node_core::gateway::admission::accounts::Spender;
+use quorate_node_core::gateway::admission::answer_memory::{Share, StreamOp, StreamValue};
+use quorate_node_core::gateway::admission::body_memory::BodyRoom;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::admission::turns::{Lanes, Turn};
+use quorate_node_core::gateway::api::Api;
+use quorate_node_core::gateway::auth::who::Who;
+use quorate_node_core::gateway::caller::Caller;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{enter, request_ids};
+use quorate_node_core::timings::{self, Part};
+use quorate_store::watchdog;
 use serde_json::value::RawValue;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::app::LeaderHint;
-use crate::connection::origin::Origin;
-use crate::gateway::access_log::AnsweredRequest;
-use crate::gateway::admission::accounts::Spender;
-use crate::gateway::admission::answer_memory::{Share, StreamOp, StreamValue};
-use crate::gateway::admission::body_memory::BodyRoom;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::admission::turns::{Lanes, Turn};
-use crate::gateway::api::Api;
-use crate::gateway::auth::who::Who;
-use crate::gateway::caller::Caller;
-use crate::gateway::enter;
-use crate::gateway::failure::Failure;
+use crate::batch::operation;
 use crate::input::extract::Faults;
 use crate::input::json::JsonFault;
 use crate::input::{headers, json};
@@ -36,8 +37,6 @@ use crate::keys::op_body::ParsedOp;
 use crate::output::completed::Completed;
 use crate::output::render;
 use crate::routes::Route;
-use crate::timings::{self, Part};
-use crate::watchdog;
 
 const FIELDS: &str = "n, timeout_ms, op";
 

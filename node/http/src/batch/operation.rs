@@ -2,15 +2,16 @@
 //!
 //! Owns the choice between a read and a write. Never reads a request.
 
-use crate::keys::op_body::ParsedOp;
-use crate::keys::write::Manner;
-use quorate_store::types::Step;
 use std::time::{Duration, Instant};
 
-use crate::gateway::call::Call;
-use crate::gateway::caller::Caller;
-use crate::gateway::entry_lock;
-use crate::gateway::failure::Failure;
+use quorate_machine::types::Step;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::caller::Caller;
+use quorate_node_core::gateway::entry_lock;
+use quorate_node_core::gateway::failure::Failure;
+
+use crate::keys::op_body::ParsedOp;
+use crate::keys::write::Manner;
 use crate::keys::{read, write};
 use crate::output::completed::Completed;
 

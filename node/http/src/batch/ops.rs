@@ -2,20 +2,17 @@
 //!
 //! Owns what becomes of an operation once it is read, which is `op_body`'s.
 
-use crate::batch::operation;
-use crate::input::json_body;
-
 use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpLine, Problem};
+use quorate_machine::types::Step;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_store::background;
-use quorate_store::types::Step;
 use utoipa_axum::routes;
 
-use crate::batch::stream;
+use crate::batch::{operation, stream};
 use crate::context::Context;
 use crate::described::{Common, Conditional, OpAnswer};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::input::{body, headers};
+use crate::input::{body, headers, json_body};
 use crate::keys::op_body::ParsedOp;
 use crate::keys::prefer::{self, Preferred};
 use crate::output::response::Outcome;

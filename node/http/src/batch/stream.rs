@@ -18,28 +18,29 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use http::{Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{Applied, ErrorCode};
+use quorate_node_core::connection::monitor::Busy;
+use quorate_node_core::connection::origin::Origin;
+use quorate_node_core::gateway::admission::accounts::Spender;
+use quorate_node_core::gateway::admission::answer_memory::Share;
+use quorate_node_core::gateway::admission::body_memory::BodyRoom;
+use quorate_node_core::gateway::admission::turns::Lanes;
+use quorate_node_core::gateway::api::Api;
+use quorate_node_core::gateway::auth::who::Who;
+use quorate_node_core::gateway::body::BodyPatience;
+use quorate_node_core::gateway::caller::Caller;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::lines::{Lines, Next};
+use quorate_node_core::limits;
 use quorate_store::background;
+use quorate_store::watchdog;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::batch::line::{Answered, BadLine, Line, LinePermit, Task, run};
-use crate::connection::monitor::Busy;
-use crate::connection::origin::Origin;
 use crate::context::RequestContext;
-use crate::gateway::admission::accounts::Spender;
-use crate::gateway::admission::answer_memory::Share;
-use crate::gateway::admission::body_memory::BodyRoom;
-use crate::gateway::admission::turns::Lanes;
-use crate::gateway::api::Api;
-use crate::gateway::auth::who::Who;
-use crate::gateway::body::BodyPatience;
-use crate::gateway::caller::Caller;
-use crate::gateway::failure::Failure;
-use crate::gateway::lines::{Lines, Next};
 use crate::input::{headers, json};
 use crate::output::response::Outcome;
 use crate::routes::Route;
-use crate::{limits, watchdog};
 
 /// Answers a stream: the head at once, the lines as their operations are done.
 pub async fn open(context: &RequestContext, body: Body) -> Outcome {
@@ -211,7 +212,7 @@ where
                 self.drop_input();
             }
             Poll::Ready(Some(Err(error))) => {
-                crate::debug!(%error, under_way = self.under_way.len(), "an operation stream broke off");
+                quorate_node_core::debug!(%error, under_way = self.under_way.len(), "an operation stream broke off");
                 self.phase = Phase::Broken(Some(io::Error::other(error)));
                 self.out.clear();
                 self.drop_input();

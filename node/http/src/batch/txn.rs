@@ -3,24 +3,23 @@
 //! Owns which transactions go into the log and which are only evaluated. How a body is read is in `txn_body`, how the
 //! answer is written in `txn_answer`.
 
-use crate::input::json_body;
 use axum::body::Body;
 use quorate_api::{Problem, TxnAnswer, TxnRequest};
+use quorate_machine::types::{Action, Outcome as Decided};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::propose;
+use quorate_node_core::gateway::scan::parse;
 use quorate_store::background;
-use quorate_store::types::{Action, Outcome as Decided};
 use utoipa_axum::routes;
 
 use crate::batch::txn_answer::render_txn;
 use crate::batch::txn_body::ParsedTxn;
 use crate::context::Context;
 use crate::described::{Common, Conditional};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::scan::parse;
 use crate::input::extract::Query;
-use crate::input::{body, headers};
+use crate::input::{body, headers, json_body};
 use crate::output::response::{Outcome, ok};
 use crate::routes::{Policy, Routes};
 

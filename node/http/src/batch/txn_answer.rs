@@ -3,10 +3,10 @@
 //! Owns the JSON of `quorate_api::TxnAnswer`, to which the tests hold it. Knows of the request what its shape says.
 
 use quorate_api::OpKind;
-use quorate_store::types::{CheckFailed, ClusterMillis, Key, Reply, Shown, StepReply, TxnReply};
+use quorate_machine::types::{CheckFailed, ClusterMillis, Key, Reply, Shown, StepReply, TxnReply};
+use quorate_node_core::gateway::{failed, rejection};
 
 use crate::batch::txn_body::{Shape, StepShape};
-use crate::gateway::{failed, rejection};
 use crate::output::render;
 
 /// The whole answer. `None` where it is not the answer to this request.
@@ -116,8 +116,8 @@ fn check_failed(
 #[cfg(test)]
 mod tests {
     use quorate_api::{TxnAnswer, TxnResult};
-    use quorate_store::document::Unmet;
-    use quorate_store::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Value, Written};
+    use quorate_machine::document::Unmet;
+    use quorate_machine::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Value, Written};
 
     use super::*;
 

@@ -6,18 +6,18 @@
 use std::fmt;
 
 use quorate_api::{JsonText, OpKind, TxnBlock, TxnCheck, TxnRequest, TxnStep};
-use quorate_store::codec;
-use quorate_store::limits::{TXN_DEPTH_MAX, TXN_STEPS_MAX};
-use quorate_store::types::{Check, Expect, Key, Step, Txn, TxnFault};
+use quorate_machine::codec;
+use quorate_machine::limits::{TXN_DEPTH_MAX, TXN_STEPS_MAX};
+use quorate_machine::types::{Check, Expect, Key, Step, Txn, TxnFault};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::text::quoted;
+use quorate_node_core::limits::ACTION_BYTES_MAX;
 use serde_json::value::RawValue;
 
-use crate::gateway::failure::Failure;
-use crate::gateway::text::quoted;
 use crate::input::extract::Faults;
 use crate::input::json::{self, JsonFault};
 use crate::input::{criteria, json_body, key};
 use crate::keys::op_body::{Container, ParsedOp, cas};
-use crate::limits::ACTION_BYTES_MAX;
 
 /// A checked transaction.
 pub struct ParsedTxn {

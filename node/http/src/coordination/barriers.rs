@@ -6,27 +6,28 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest, Problem};
+use quorate_machine::limits::BARRIER_PARTIES_MAX;
 use quorate_machine::query::{BarrierRead, Observed};
-use quorate_store::limits::BARRIER_PARTIES_MAX;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, BarrierOp, BarrierRow, Name, Outcome as Decided, Reply, Revision, SessionId, Waker,
 };
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{propose, wait};
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
-use crate::backend::Node;
+use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, NamePath};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::{propose, wait};
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
-use crate::{command, limits};
 
 /// The routes of barriers.
 pub fn routes() -> Routes {

@@ -6,15 +6,15 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use quorate_store::document::time;
-use quorate_store::types::{Guard, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
+use quorate_machine::document::time;
+use quorate_machine::types::{Guard, LockName, LockSpace, Name, Revision, SessionId, WallMillis};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::text;
+use quorate_node_core::limits;
 
 use crate::command;
-use crate::gateway::failure::Failure;
-use crate::gateway::text;
 use crate::input::extract::{Faults, Query};
 use crate::input::headers::decimal;
-use crate::limits;
 use crate::output::response::Outcome;
 
 /// The name in a path.

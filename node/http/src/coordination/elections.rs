@@ -7,28 +7,28 @@ use quorate_api::{
     CampaignAnswer, CampaignRequest, CampaignState, ElectionAnswer, ElectionList, ElectionSummary, JsonText,
     LeaderView, Problem, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest,
 };
+use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead};
+use quorate_machine::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTES_MAX};
 use quorate_machine::query::{LockRead, Observed, PartyShown};
-use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
-use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTES_MAX};
-use quorate_store::types::{
+use quorate_machine::types::{
     Acquire, Action, ContentKind, LockMode, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply,
     Value,
 };
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::queue::{self, Acquired, QueueRequest, QueueState};
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::{entry_view, propose};
 use utoipa_axum::routes;
 
-use crate::backend::Node;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::coordination::locks::{self, give_up, party};
 use crate::described::{Changing, Common, NamePath, Page};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::queue::{self, Acquired, QueueRequest, QueueState};
-use crate::gateway::scan::scan;
-use crate::gateway::{entry_view, propose};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;

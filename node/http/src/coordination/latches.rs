@@ -6,22 +6,22 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
+use quorate_machine::limits::LATCH_COUNT_MAX;
 use quorate_machine::query::Observed;
-use quorate_store::limits::LATCH_COUNT_MAX;
-use quorate_store::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
+use quorate_machine::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::text::{self, quoted};
+use quorate_node_core::gateway::{propose, wait};
 use utoipa_axum::routes;
 
-use crate::backend::Node;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, NamePath};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::text::{self, quoted};
-use crate::gateway::{propose, wait};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::JsonOrNone;
 use crate::keys::read;

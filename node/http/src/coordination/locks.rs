@@ -7,31 +7,32 @@ use quorate_api::{
     AcquireAnswer, AcquireRequest, Applied, CheckAnswer, ErrorCode, LockAnswer, LockHolder, LockList, LockMode,
     LockState, LockSummary, LockWaiter, Problem, ReleaseAnswer, ReleaseRequest,
 };
+use quorate_machine::keyspace::lock_queue::{HolderRow, WaiterRow};
+use quorate_machine::limits::{LOCK_DELAY_MS_MAX, LOCK_SLOTS_MAX, LOCK_WAIT_MS_MAX};
 use quorate_machine::query::{LockRead, Observed, PartyShown, ReadPosition};
-use quorate_store::keyspace::lock_queue::{HolderRow, WaiterRow};
-use quorate_store::limits::{LOCK_DELAY_MS_MAX, LOCK_SLOTS_MAX, LOCK_WAIT_MS_MAX};
-use quorate_store::types::{
+use quorate_machine::types::{
     self, Acquire, Action, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply, Revision, SessionId,
 };
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::propose;
+use quorate_node_core::gateway::queue::{self, Acquired, QueueRequest, QueueState};
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::text::quoted;
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
-use crate::backend::Node;
+use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, NamePath, Page};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::queue::{self, Acquired, QueueRequest, QueueState};
-use crate::gateway::scan::scan;
-use crate::gateway::text::quoted;
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
-use crate::{command, limits};
 
 /// The routes of locks.
 pub fn routes() -> Routes {
@@ -211,7 +212,7 @@ pub async fn list(context: Context) -> Outcome {
     let page = move |backend: Node| backend.locks(LockSpace::Lock, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
-    let summary = |(name, head): &(Name, quorate_store::keyspace::lock_queue::LockHead)| LockSummary {
+    let summary = |(name, head): &(Name, quorate_machine::keyspace::lock_queue::LockHead)| LockSummary {
         lock: name.to_string(),
         slots: head.slots,
         holder_count: head.holders.into(),

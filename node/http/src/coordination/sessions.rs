@@ -9,33 +9,34 @@ use quorate_api::{
     SESSIONS_RENEWED_MAX, SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList,
     SessionRenewed, SessionRequest, SessionView,
 };
-use quorate_machine::query::{Observed, SessionHeld};
-use quorate_store::keyspace::session::{PartyAt, SessionRow};
-use quorate_store::limits::{
+use quorate_machine::keyspace::session::{PartyAt, SessionRow};
+use quorate_machine::limits::{
     SESSION_LABEL_BYTES_MAX, SESSION_LABELS_MAX, SESSION_OWNER_BYTES_MAX, SESSION_TTL_MS_MAX, SESSION_TTL_MS_MIN,
 };
-use quorate_store::types::{
+use quorate_machine::query::{Observed, SessionHeld};
+use quorate_machine::types::{
     Action, ClusterMillis, LockName, LockSpace, Outcome as Decided, Reply, SessionId, SessionOp, SessionReply,
 };
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission, Requirement, Visit};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::renew::renew as renew_sessions;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::{propose, rejection};
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
+use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Changing, Common, Page};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission, Requirement, Visit};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::renew::renew as renew_sessions;
-use crate::gateway::scan::scan;
-use crate::gateway::{propose, rejection};
 use crate::input::extract::{Faults, Query};
 use crate::input::headers::decimal;
 use crate::input::json;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
-use crate::{command, limits};
 
 /// The routes of sessions.
 pub fn routes() -> Routes {

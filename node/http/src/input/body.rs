@@ -6,10 +6,10 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
+use quorate_node_core::gateway::body;
+use quorate_node_core::gateway::failure::Failure;
 
 use crate::context::RequestContext;
-use crate::gateway::body;
-use crate::gateway::failure::Failure;
 use crate::input::headers;
 
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.

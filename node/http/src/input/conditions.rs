@@ -6,9 +6,9 @@
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 use quorate_api::ErrorCode;
-use quorate_store::types::{ClusterMillis, Entry, Expect};
+use quorate_machine::types::{ClusterMillis, Entry, Expect};
+use quorate_node_core::gateway::failure::Failure;
 
-use crate::gateway::failure::Failure;
 use crate::input::etags::{self, Tag, Tags};
 use crate::input::headers::{decimal, fault};
 
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_read_is_judged_in_the_order_of_the_standard() {
-        use quorate_store::types::{ContentKind, EntryMeta, Value};
+        use quorate_machine::types::{ContentKind, EntryMeta, Value};
         let meta = EntryMeta {
             create_revision: 2,
             mod_revision: 7,

@@ -1,13 +1,13 @@
 //! Criteria, patches and rules in requests.
 //!
-//! Owns that their faults are told like all others of an input. Their form and meaning are `quorate_store::document`'s and
-//! `quorate_store::rules`'.
+//! Owns that their faults are told like all others of an input. Their form and meaning are `quorate_machine::document`'s and
+//! `quorate_machine::rules`'.
 
 use std::borrow::Cow;
 
 use quorate_api::{JsonText, typed_criteria};
-use quorate_store::document::{Criteria, Fault, FaultKind, Json, Patch};
-use quorate_store::rules::Rules;
+use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Patch};
+use quorate_machine::rules::Rules;
 
 use crate::input::extract::Faults;
 

@@ -7,9 +7,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bincode::{Decode, Encode};
+use quorate_machine::codec;
 use quorate_machine::query::{AuditPlace, FindPin};
-use quorate_store::codec;
-use quorate_store::types::{Key, Revision};
+use quorate_machine::types::{Key, Revision};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::input::part::Part;

@@ -2,7 +2,7 @@
 //!
 //! Owns the syntax of `If-Match` and `If-None-Match`. Never knows what a tag stands for: that is `conditions`'.
 
-use quorate_store::limits::EXPECT_TOKENS_MAX;
+use quorate_machine::limits::EXPECT_TOKENS_MAX;
 
 /// What a condition names.
 #[derive(Debug, Clone, PartialEq, Eq)]

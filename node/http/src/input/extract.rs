@@ -8,12 +8,12 @@ use std::fmt::{self, Write};
 use std::ops::RangeInclusive;
 
 use quorate_api::{Applied, ErrorCode, InputFault};
-use quorate_store::limits::READ_FAULTS_MAX;
+use quorate_machine::limits::READ_FAULTS_MAX;
+use quorate_node_core::gateway::failure::{Failure, over_limit};
+use quorate_node_core::gateway::text;
+use quorate_node_core::limits;
 
-use crate::gateway::failure::{Failure, over_limit};
-use crate::gateway::text;
 use crate::input::headers::decimal;
-use crate::limits;
 
 /// The one parameter that may be given many times: a condition.
 const MANY: &str = "if";

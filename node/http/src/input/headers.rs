@@ -7,9 +7,8 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 use quorate_api::{Applied, ErrorCode, STREAM_CONTENT_TYPE, WATCH_CONTENT_TYPE};
-
-use crate::gateway::failure::Failure;
-use crate::limits;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits;
 
 /// Revision at which the answer was evaluated; where it was not, the node's own.
 pub const REVISION: HeaderName = HeaderName::from_static("quorate-revision");
@@ -99,7 +98,7 @@ pub fn echoed(head: &Parts) -> Option<HeaderValue> {
 
 /// Whether a text can be a request id.
 pub fn request_id_fault(id: &str) -> Option<String> {
-    let max = quorate_store::limits::REQUEST_ID_BYTES_MAX;
+    let max = quorate_machine::limits::REQUEST_ID_BYTES_MAX;
     if id.is_empty() || id.len() > max {
         return Some(format!("a request id has 1 to {max} characters, this one has {}", id.len()));
     }

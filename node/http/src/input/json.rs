@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use quorate_store::document::{Json, JsonError};
-use quorate_store::limits::JSON_DEPTH_MAX;
-use quorate_store::mutants;
+use quorate_machine::document::{Json, JsonError};
+use quorate_machine::limits::JSON_DEPTH_MAX;
+use quorate_machine::mutants;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 

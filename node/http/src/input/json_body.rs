@@ -3,18 +3,18 @@
 //! Owns how a body becomes such a type: strictly, with a pointer to what does not fit. What a value may be beyond its type is for the
 //! handler to check, all of it at once, with [`Faults`].
 
-use crate::input::headers::BodyKind;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode, InputFault, Object};
+use quorate_node_core::gateway::failure::Failure;
 use quorate_store::background;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
 use crate::context::Context;
-use crate::gateway::failure::Failure;
 use crate::input::extract::Faults;
+use crate::input::headers::BodyKind;
 use crate::input::json::{self, JsonFault};
 use crate::input::{body, headers};
 

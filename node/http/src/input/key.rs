@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use quorate_store::limits::KEY_BYTES_MAX;
-use quorate_store::types::{Key, KeyError};
+use quorate_machine::limits::KEY_BYTES_MAX;
+use quorate_machine::types::{Key, KeyError};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::text::percent_decode_bytes;
 
-use crate::gateway::failure::Failure;
-use crate::gateway::text::percent_decode_bytes;
 use crate::input::extract::{Faults, Query};
 
 const EMPTY: &str = "a key has at least 1 byte, this one is empty";

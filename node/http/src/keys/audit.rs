@@ -3,24 +3,25 @@
 //! Owns the parameters and the form of the answer. What is kept, and for how long, is the state's.
 
 use quorate_api::{AuditAnswer, AuditView};
+use quorate_machine::keyspace::audit::AuditEffect;
 use quorate_machine::query::{AuditFound, AuditQuery};
-use quorate_store::keyspace::audit::AuditEffect;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::rejection::refusal_code;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
+use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::failure::Failure;
-use crate::gateway::rejection::refusal_code;
-use crate::gateway::scan::scan;
 use crate::input::cursor::AuditCursor;
 use crate::input::extract::Query;
 use crate::input::key;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
-use crate::{command, limits};
 
 /// The route of audit trails.
 pub fn routes() -> Routes {

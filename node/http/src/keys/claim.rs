@@ -4,24 +4,23 @@
 //! `quorate_api::ClaimRequest`, which a test holds this file to.
 
 use quorate_api::{ClaimAnswer, ClaimRequest, EntryView, Problem};
-use quorate_store::document::Order;
-use quorate_store::limits::CLAIM_LIMIT_MAX;
-use quorate_store::rules::field_text;
-use quorate_store::types::{
+use quorate_machine::document::Order;
+use quorate_machine::limits::CLAIM_LIMIT_MAX;
+use quorate_machine::rules::field_text;
+use quorate_machine::types::{
     Action, ClaimOp, ClaimReply, ClusterMillis, Entry, Key, Outcome as Decided, Reply, Shown, Value,
 };
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement;
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{entry_view, propose, scan};
 use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement;
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::scan;
-use crate::gateway::{entry_view, propose};
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;
 use crate::input::{criteria, key};

@@ -1,6 +1,6 @@
 //! `/v1/collections` and `/v1/collections/{name}`: the rules of collections.
 //!
-//! Owns their conditions and their answer. What rules are, and their faults, is `quorate_store::rules`'; what they do to
+//! Owns their conditions and their answer. What rules are, and their faults, is `quorate_machine::rules`'; what they do to
 //! writes is decided where those are applied.
 
 use axum::body::Body;
@@ -8,30 +8,31 @@ use quorate_api::{
     Applied, Cas, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState,
     IndexView, Problem,
 };
+use quorate_machine::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_machine::query::ReadPosition;
-use quorate_store::limits::INDEX_TEXT_BYTES_MAX;
-use quorate_store::rules::{CollectionName, IndexRule, Rules, field_text};
-use quorate_store::types::{
+use quorate_machine::rules::{CollectionName, IndexRule, Rules, field_text};
+use quorate_machine::types::{
     Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange,
     RulesOp,
 };
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::text::quoted;
+use quorate_node_core::gateway::{propose, text};
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
+use crate::command;
 use crate::context::Context;
 use crate::described::{Common, NamePath};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::scan;
-use crate::gateway::text::quoted;
-use crate::gateway::{propose, text};
 use crate::input::conditions::Precondition;
 use crate::input::criteria;
 use crate::input::extract::{Faults, Query};
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
-use crate::{command, limits};
 
 /// The routes of collections.
 pub fn routes() -> Routes {
@@ -256,7 +257,7 @@ fn explain(why: &IndexFailure) -> String {
 
 #[cfg(test)]
 mod tests {
-    use quorate_store::document::Json;
+    use quorate_machine::document::Json;
 
     use super::*;
 

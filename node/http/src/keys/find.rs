@@ -3,22 +3,22 @@
 //! Owns the way from a checked query to its answer. How a body is read is in `find_body`.
 
 use quorate_api::{Applied, CountAnswer, CountRequest, ErrorCode, FindAnswer, FindRequest, Problem};
+use quorate_machine::document::path::Path;
 use quorate_machine::query::{FindMoment, FindPage, FindQuery, FindRead, ReadPosition};
-use quorate_store::document::path::Path;
-use quorate_store::rules::field_text;
+use quorate_machine::rules::field_text;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::limits;
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::scan;
 use crate::input::cursor::FindCursor;
 use crate::input::json_body::Json;
 use crate::keys::find_body::{Kind, ParsedFind};
 use crate::keys::list;
-use crate::limits;
 use crate::output::render;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
@@ -185,7 +185,7 @@ fn render_entries(out: &mut Vec<u8>, page: &FindPage) {
 #[cfg(test)]
 mod tests {
     use quorate_machine::query::{FindPin, Found};
-    use quorate_store::types::{ContentKind, Entry, EntryMeta, Key, Value};
+    use quorate_machine::types::{ContentKind, Entry, EntryMeta, Key, Value};
 
     use super::*;
 

@@ -4,20 +4,20 @@
 //! `quorate_api::FindRequest` and `CountRequest`, which a test holds this file to.
 
 use quorate_api::{CountRequest, FindRequest, Name, ReadConsistency};
+use quorate_machine::codec;
+use quorate_machine::document::path::{Field, MetaField, Path};
+use quorate_machine::document::{Order, OrderField, Projection};
 use quorate_machine::query::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
-use quorate_store::codec;
-use quorate_store::document::path::{Field, MetaField, Path};
-use quorate_store::document::{Order, OrderField, Projection};
-use quorate_store::types::Revision;
+use quorate_machine::types::Revision;
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::app::Consistency;
-use crate::gateway::failure::Failure;
 use crate::input::cursor::FindCursor;
 use crate::input::extract::Faults;
 use crate::input::{criteria, key};
 use crate::keys::read;
-use crate::limits;
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,25 +3,24 @@
 //! Owns the body rules and the query parameters of writes. Reads are `read`'s, conditions come from `conditions`, writes go
 //! through `write`.
 
-use crate::input::json_body;
 use axum::body::Body;
 use bytes::Bytes;
 use quorate_api::{Problem, WriteAnswer};
+use quorate_machine::document::Criteria;
+use quorate_machine::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
+use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Guard, Key, SessionId, Value, WriteOp};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::failure::Failure;
 use quorate_store::background;
-use quorate_store::document::Criteria;
-use quorate_store::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Guard, Key, SessionId, Value, WriteOp};
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::failure::Failure;
 use crate::input::conditions::Precondition;
 use crate::input::extract::{Faults, Query};
 use crate::input::headers::{BodyKind, body_kind};
-use crate::input::{body, criteria, headers, key};
+use crate::input::{body, criteria, headers, json_body, key};
 use crate::keys::prefer::{self, Preferred};
 use crate::keys::write::Manner;
 use crate::keys::{read, write};

@@ -4,11 +4,16 @@
 //! the command is applied. The names are those of `quorate_api::WhereRequest`, which a test holds this file to.
 
 use quorate_api::{BulkOutcome, BulkResult, JsonText, Problem, WhereAnswer, WhereRequest};
-use quorate_store::codec;
-use quorate_store::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
-use quorate_store::types::{
+use quorate_machine::codec;
+use quorate_machine::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
+use quorate_machine::types::{
     Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereItem, WhereOp, WhereReply,
 };
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement;
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{propose, scan};
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,12 +21,6 @@ use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement;
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::scan;
 use crate::input::cursor::WhereCursor;
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;

@@ -8,18 +8,18 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::{JsonText, Op, OpKind, TtlRule};
-use quorate_store::document::Criteria;
-use quorate_store::limits::{LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
-use quorate_store::types::{Change, ContentKind, Expect, Expiry, Key, Step, Value, WriteOp};
+use quorate_machine::document::Criteria;
+use quorate_machine::limits::{LOCK_MS_DEFAULT, LOCK_MS_MAX, TTL_MS_MAX, VALUE_BYTES_MAX};
+use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Key, Step, Value, WriteOp};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits::WAIT_MS_MAX;
 
 use crate::coordination::coordinate;
-use crate::gateway::failure::Failure;
 use crate::input::extract::Faults;
 use crate::input::headers::{decimal, request_id_fault};
 use crate::input::json::{self, JsonFault};
 use crate::input::{criteria, json_body, key};
 use crate::keys::kv;
-use crate::limits::WAIT_MS_MAX;
 
 /// A checked operation.
 #[derive(Debug)]

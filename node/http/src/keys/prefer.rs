@@ -9,13 +9,13 @@ use axum::body::Body;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use quorate_machine::query::{PastRead, ReadPosition};
-use quorate_store::types::{Entry, Key};
+use quorate_machine::types::{Entry, Key};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Node;
+use quorate_node_core::limits;
 
-use crate::app::Consistency;
-use crate::backend::Node;
 use crate::context::RequestContext;
 use crate::input::headers;
-use crate::limits;
 use crate::output::completed::{Completed, Decided};
 use crate::output::response::Answer;
 

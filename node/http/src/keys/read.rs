@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use quorate_machine::query::{KeyRead, PastRead};
-use quorate_store::types::{ContentKind, Entry, Key, Revision};
+use quorate_machine::types::{ContentKind, Entry, Key, Revision};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::caller::Caller;
+use quorate_node_core::gateway::entry_view;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits;
+use quorate_node_core::timings::{self, Part};
 
-use crate::app::Consistency;
-use crate::backend::Node;
 use crate::context::RequestContext;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::caller::Caller;
-use crate::gateway::entry_view;
-use crate::gateway::failure::Failure;
 use crate::input::conditions::{ReadCondition, Verdict, Versions};
 use crate::input::extract::{Faults, Query};
 use crate::input::{accept, headers};
-use crate::limits;
 use crate::output::completed::Completed;
 use crate::output::response::{Outcome, ok};
-use crate::timings::{self, Part};
 
 /// Reads as the request wants it.
 pub async fn read(context: &RequestContext, key: Key) -> Outcome {

@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 
 use quorate_api::{Applied, Cas, ErrorCode, Problem, RequestAnswer, RequestState};
+use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::query::ReadPosition;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::types::{Outcome as Decided, Reply, RequestId};
+use quorate_machine::types::{Outcome as Decided, Reply, RequestId};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::Requirement;
+use quorate_node_core::gateway::caller::Caller;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::rejection::rejection_code;
+use quorate_node_core::gateway::{entry_lock, queue, text};
 use utoipa_axum::routes;
 
-use crate::app::Consistency;
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::Requirement;
-use crate::gateway::caller::Caller;
-use crate::gateway::failure::Failure;
-use crate::gateway::rejection::rejection_code;
-use crate::gateway::{entry_lock, queue, text};
 use crate::input::extract::Query;
 use crate::input::headers;
 use crate::output::response::{Outcome, ok_json};

@@ -3,19 +3,19 @@
 //! Owns the reading of the body and the answers. The names are those of `quorate_api::SequenceRequest`.
 
 use quorate_api::{Problem, SequenceAnswer, SequenceNext, SequenceRequest};
-use quorate_store::limits::NUMBERS_MAX;
-use quorate_store::rules::SequenceName;
-use quorate_store::types::{Action, NumbersOp, Outcome as Decided, Reply};
+use quorate_machine::limits::NUMBERS_MAX;
+use quorate_machine::rules::SequenceName;
+use quorate_machine::types::{Action, NumbersOp, Outcome as Decided, Reply};
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::decide::decide;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{propose, text};
 use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
 use crate::described::{Common, NamePath};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::decide::decide;
-use crate::gateway::failure::Failure;
-use crate::gateway::{propose, text};
 use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::Outcome;

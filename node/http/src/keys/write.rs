@@ -4,11 +4,11 @@
 
 use std::time::Instant;
 
-use quorate_store::types::{Action, Change, Key, Outcome, Reply, RequestId, WriteOp};
+use quorate_machine::types::{Action, Change, Key, Outcome, Reply, RequestId, WriteOp};
+use quorate_node_core::gateway::caller::Caller;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::propose::{confused, evaluate, propose};
 
-use crate::gateway::caller::Caller;
-use crate::gateway::failure::Failure;
-use crate::gateway::propose::{confused, evaluate, propose};
 use crate::output::completed::Completed;
 
 /// How a write is carried out and answered.

@@ -1,12 +1,12 @@
 //! `/v1/cluster`: the cluster as this node sees it, and leadership.
 
 use quorate_api::{DigestAnswer, LeaderAnswer, LeaderRequest, Problem, StatusAnswer};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::{Effect, Failure};
 use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::{Effect, Failure};
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};

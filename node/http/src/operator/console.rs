@@ -9,14 +9,14 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use include_dir::{Dir, File, include_dir};
 use quorate_api::{Applied, ErrorCode};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
 use quorate_store::background;
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::Failure;
 use crate::output::response::{Answer, Outcome, ok_lent};
 use crate::routes::{Policy, Routes};
 

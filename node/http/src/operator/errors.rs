@@ -6,12 +6,12 @@
 use std::fmt::Write;
 
 use quorate_api::{Applied, ErrorCode, Retry, code_name};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
 use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::Failure;
 use crate::input::headers;
 use crate::output::response::{Outcome, ok};
 use crate::routes::{Policy, Routes};

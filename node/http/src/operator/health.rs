@@ -4,19 +4,19 @@ use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use quorate_api::{Applied, BULK_OPS_MAX, ErrorCode, LimitsAnswer, VersionAnswer};
-use quorate_store::background;
-use quorate_store::limits::{
+use quorate_machine::limits::{
     KEY_BYTES_MAX, LOCK_MS_MAX, SESSION_TTL_MS_MAX, TTL_MS_MAX, TXN_STEPS_MAX, VALUE_BYTES_MAX,
 };
+use quorate_node_core::app::{AppError, Consistency};
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::{Effect, Failure};
+use quorate_node_core::limits;
+use quorate_store::background;
 use utoipa_axum::routes;
 
-use crate::app::{AppError, Consistency};
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::{Effect, Failure};
 use crate::input::headers;
-use crate::limits;
 use crate::output::response::{Outcome, ok, ok_json};
 use crate::routes::{Policy, Routes};
 

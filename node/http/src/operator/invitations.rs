@@ -6,27 +6,27 @@
 use quorate_api::{
     InvitationCreated, InvitationList, InvitationRequest, InvitationRevoked, InvitationView, Problem, Secret,
 };
+use quorate_machine::limits::INVITATION_MS_MAX;
 use quorate_machine::query::Observed;
-use quorate_store::limits::INVITATION_MS_MAX;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, ClusterMillis, InvitationRow, MembersOp, MembersReply, NewInvitation, NoTokenId, Outcome as Decided, Reply,
     TokenId,
 };
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::{decide, freshness, propose, text};
+use quorate_node_core::token_text::TokenText;
 use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::scan;
-use crate::gateway::{decide, freshness, propose, text};
 use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
-use quorate_node_core::token_text::TokenText;
 
 /// For so long an invitation is good where nobody says.
 const FOR_MS_DEFAULT: u64 = 10 * 60 * 1_000;

@@ -6,18 +6,18 @@ use quorate_api::{
     AddMemberRequest, Applied, ErrorCode, Member, MemberRole, MembersAnswer, MembersChanged, Problem, RepairAnswer,
     ReplaceMemberRequest,
 };
+use quorate_node_core::app::integrity::Repaired;
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::{Effect, Failure};
+use quorate_node_core::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use utoipa_axum::routes;
 
-use crate::app::integrity::Repaired;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::{Effect, Failure};
 use crate::input::extract::Query;
 use crate::input::headers::decimal;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
 use crate::output::response::{Outcome, ok_json};
-use crate::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use crate::routes::{Policy, Routes};
 
 /// Longer than the name of any host.

@@ -7,16 +7,16 @@ use std::time::Duration;
 use quorate_api::{
     Applied, ErrorCode, NodeCallersAnswer, NodeConfigAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeLogRequest,
 };
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::logging::LogControl;
 use tracing_subscriber::filter::Targets;
 use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::failure::Failure;
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
-use crate::logging::LogControl;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};
 

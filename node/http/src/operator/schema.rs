@@ -3,12 +3,11 @@
 //! Owns the bounds of values by the name of their parameter or field, and the headers of every response. Never knows a single
 //! operation: whatever is in the document gets the same treatment, so that a new one is described as exactly.
 
-use quorate_store::limits::{
+use quorate_machine::limits::{
     EXPECT_TOKENS_MAX, KEY_BYTES_MAX, REQUEST_ID_BYTES_MAX, SEQUENCE_NAME_BYTES_MAX, TTL_MS_MAX,
 };
+use quorate_node_core::limits;
 use serde_json::{Map, Value, json};
-
-use crate::limits;
 
 /// A token as it stands in JSON and in queries.
 const CAS: &str = "(0|[1-9][0-9]{0,19})";

@@ -4,9 +4,9 @@
 
 use http::{StatusCode, header};
 use quorate_machine::query::ReadPosition;
-use quorate_store::types::{ClusterMillis, Entry, EntryMeta, Key, Reply, Revision, Written};
+use quorate_machine::types::{ClusterMillis, Entry, EntryMeta, Key, Reply, Revision, Written};
+use quorate_node_core::gateway::text;
 
-use crate::gateway::text;
 use crate::input::headers;
 use crate::output::render;
 use crate::output::response::{Answer, created, ok};

@@ -6,8 +6,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
+use quorate_node_core::gateway::failure::Failure;
 
-use crate::gateway::failure::Failure;
 use crate::input::headers;
 use crate::output::response::{Answer, is_http1};
 

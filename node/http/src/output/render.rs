@@ -7,9 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::Failed;
 use quorate_machine::query::ReadPosition;
-use quorate_store::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Reply, Shown, Written};
-
-use crate::gateway::entry_view;
+use quorate_machine::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Reply, Shown, Written};
+use quorate_node_core::gateway::entry_view;
 
 /// Room for everything of an entry's JSON but key and value.
 const FRAME_BYTES: usize = 256;
@@ -300,7 +299,7 @@ pub fn page<'a>(
 #[cfg(test)]
 mod tests {
     use quorate_api::{EntryView, ListAnswer, WriteAnswer};
-    use quorate_store::types::{Outcome, Value};
+    use quorate_machine::types::{Outcome, Value};
 
     use super::*;
 

@@ -6,9 +6,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Version, header};
 use quorate_api::{Applied, ErrorCode};
+use quorate_node_core::gateway::answer_body::Lent;
+use quorate_node_core::gateway::failure::Failure;
 
-use crate::gateway::answer_body::Lent;
-use crate::gateway::failure::Failure;
 use crate::input::headers;
 
 /// What a handler returns when it succeeds.

@@ -6,17 +6,17 @@ use quorate_api::{
     Applied, ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState,
 };
 use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse};
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, Outcome as Decided, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject, Reply,
 };
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::text::{self, quoted};
+use quorate_node_core::gateway::{decide, propose};
 
 use crate::command;
 use crate::context::RequestContext;
 use crate::coordination::coordinate;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::failure::Failure;
-use crate::gateway::text::{self, quoted};
-use crate::gateway::{decide, propose};
 use crate::input::extract::Faults;
 use crate::output::response::{Outcome, created};
 

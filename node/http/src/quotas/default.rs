@@ -1,13 +1,13 @@
 //! `/v1/quotas/default`: what every principal may have that has no quota of its own.
 
 use quorate_api::{Problem, QuotaAnswer, QuotaRemoved, QuotaRequest};
-use quorate_store::types::QuotaSubject;
+use quorate_machine::types::QuotaSubject;
+use quorate_node_core::gateway::auth::guard::Guard;
 use utoipa_axum::routes;
 
 use super::body;
 use crate::context::Context;
 use crate::described::Common;
-use crate::gateway::auth::guard::Guard;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};

@@ -3,19 +3,19 @@
 use std::borrow::Cow;
 
 use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
-use quorate_store::limits::KEY_BYTES_MAX;
-use quorate_store::types::QuotaSubject;
+use quorate_machine::limits::KEY_BYTES_MAX;
+use quorate_machine::types::QuotaSubject;
+use quorate_node_core::gateway::auth::guard::Guard;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::scan;
+use quorate_node_core::gateway::text;
 use utoipa_axum::routes;
 
 use super::body;
 use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Common, Page};
-use crate::gateway::auth::guard::Guard;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::scan;
-use crate::gateway::text;
 use crate::input::extract::Query;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;

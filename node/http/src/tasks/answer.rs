@@ -5,10 +5,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::{JsonText, QueueStats, TaskBackoff, TaskState as ShownState, TaskView};
+use quorate_machine::document::time as rfc3339;
+use quorate_machine::keyspace::task::{QueueRow, TaskRow};
 use quorate_machine::query::QueueView;
-use quorate_store::document::time as rfc3339;
-use quorate_store::keyspace::task::{QueueRow, TaskRow};
-use quorate_store::types::{
+use quorate_machine::types::{
     ClusterMillis, ContentKind, Recurrence, RetryPlan, TaskHead, TaskId, TaskState, Value, WallMillis,
 };
 use serde_json::value::RawValue;

@@ -9,24 +9,24 @@ use base64::engine::general_purpose::STANDARD;
 use quorate_api::{
     Moment, TaskBackoff, TaskCancel, TaskClaim, TaskComplete, TaskExtend, TaskFail, TaskRequeue, TaskSpec,
 };
-use quorate_store::document::time as rfc3339;
-use quorate_store::limits::{
+use quorate_machine::document::time as rfc3339;
+use quorate_machine::limits::{
     CLAIM_LIMIT_MAX, TASK_ATTEMPTS_MAX, TASK_CRON_BYTES_MAX, TASK_ERROR_BYTES_MAX, TASK_EVERY_MS_MAX,
     TASK_EVERY_MS_MIN, TASK_FACTOR_MILLI_MAX, TASK_KEEP_MS_DEFAULT, TASK_KEEP_MS_MAX, TASK_LEASE_MS_DEFAULT,
     TASK_LEASE_MS_MAX, TASK_LEASE_MS_MIN, TASK_PAUSE_MS_MAX, TASK_WORKER_BYTES_MAX, TASKS_REQUEUED_MAX,
     TASKS_SCHEDULED_MAX, TTL_MS_MAX, VALUE_BYTES_MAX,
 };
-use quorate_store::types::{
+use quorate_machine::types::{
     AfterFailure, ContentKind, NewTask, Recurrence, Requeue, RetryPlan, Revision, Start, TaskId, TaskVerb, Ticket,
     Value, WallMillis,
 };
-
-use crate::app::cron::{self, CronFault};
-use crate::coordination::coordinate;
-use crate::gateway::failure::Failure;
-use crate::input::extract::Faults;
-use crate::limits::WAIT_MS_MAX;
+use quorate_node_core::app::cron::{self, CronFault};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits::WAIT_MS_MAX;
 use quorate_node_core::millis::wall_now;
+
+use crate::coordination::coordinate;
+use crate::input::extract::Faults;
 
 /// Where the zone of a pattern is not given.
 const ZONE_DEFAULT: &str = "UTC";

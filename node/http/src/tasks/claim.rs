@@ -6,23 +6,22 @@
 use std::time::{Duration, Instant};
 
 use quorate_api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskOp, TaskReply, TasksClaimed,
 };
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::{propose, wait};
+use quorate_node_core::timings::{self, Part};
 use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::described::{Common, QueuePath};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::failure::Failure;
-use crate::gateway::propose;
-use crate::gateway::wait;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 use crate::tasks::{answer, body, queues};
-use crate::timings::{self, Part};
 
 /// While it waits it looks so often whether this node can still serve it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

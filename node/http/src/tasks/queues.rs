@@ -8,21 +8,23 @@ use quorate_api::{
     TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use quorate_machine::query::{ReadPosition, TaskFilter, TasksQuery};
-use quorate_store::background;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskId, TaskOp, TaskReply, TaskState,
     TaskSummary, TaskVerb,
 };
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{self, Permission};
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::scan::{evaluate, scan};
+use quorate_node_core::gateway::text::quoted;
+use quorate_node_core::gateway::{decide, propose, text};
+use quorate_node_core::limits;
+use quorate_store::background;
 use utoipa_axum::routes;
 
+use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::described::{Common, Page, QueuePath};
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{self, Permission};
-use crate::gateway::failure::Failure;
-use crate::gateway::scan::{evaluate, scan};
-use crate::gateway::text::quoted;
-use crate::gateway::{decide, propose, text};
 use crate::input::cursor::TaskCursor;
 use crate::input::extract::Query;
 use crate::input::json_body::{Json, JsonBytes};
@@ -30,7 +32,6 @@ use crate::input::{json, json_body};
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 use crate::tasks::{answer, body};
-use crate::{command, limits};
 
 /// What stands between the queue and the task in a path.
 const TASK_MARK: &str = "/task/";

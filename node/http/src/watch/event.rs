@@ -4,9 +4,9 @@
 //! tests parse it into them and write it back.
 
 use quorate_api::{DeleteCause, WatchEnd, WatchEndCode, WatchProgress};
+use quorate_machine::keyspace::changes::{Cause, ValueChange};
 use quorate_machine::query::FeedPosition;
-use quorate_store::keyspace::changes::{Cause, ValueChange};
-use quorate_store::types::{ClusterMillis, Entry, Key, Revision};
+use quorate_machine::types::{ClusterMillis, Entry, Key, Revision};
 
 use crate::output::render;
 use crate::watch::options::WatchView;

@@ -4,16 +4,16 @@
 
 use quorate_api::{ErrorCode, Problem, WatchEvent};
 use quorate_machine::query::{FeedPosition, ReadPosition, WatchRange};
+use quorate_node_core::backend::Node;
+use quorate_node_core::gateway::admission::request_class::RequestClass;
+use quorate_node_core::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
+use quorate_node_core::gateway::caller::Watching;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::freshness;
 use utoipa_axum::routes;
 
-use crate::backend::Node;
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
-use crate::gateway::caller::Watching;
-use crate::gateway::failure::Failure;
-use crate::gateway::freshness;
 use crate::input::{accept, headers};
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};

@@ -6,21 +6,21 @@
 use std::time::Duration;
 
 use http::request::Parts;
+use quorate_machine::document::{Criteria, Json, Steps, Subject, TooDear};
 use quorate_machine::query::{FeedPosition, WatchRange};
-use quorate_store::document::{Criteria, Json, Steps, Subject, TooDear};
-use quorate_store::rules::Rules;
+use quorate_machine::rules::Rules;
+use quorate_machine::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
+use quorate_node_core::app::Consistency;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits;
 use quorate_store::state::FORMS;
-use quorate_store::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
 
-use crate::app::Consistency;
-use crate::gateway::failure::Failure;
 use crate::input::criteria::criteria;
 use crate::input::extract::Query;
 use crate::input::headers;
 use crate::input::key::{self, GivenRange};
 use crate::input::part::Part;
 use crate::keys::read;
-use crate::limits;
 
 /// A watch as the request wants it.
 #[derive(Debug)]

@@ -8,19 +8,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_machine::document::{Steps, TooDear};
+use quorate_machine::limits::COMMAND_STEPS_MAX;
 use quorate_machine::query::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, WatchRange,
 };
-use quorate_store::document::{Steps, TooDear};
-use quorate_store::limits::COMMAND_STEPS_MAX;
+use quorate_machine::types::{Key, Revision, WallMillis};
+use quorate_node_core::gateway::admission::answer_memory::Share;
+use quorate_node_core::gateway::api::Api;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::watch;
+use quorate_node_core::limits;
 use quorate_store::state::Watch;
-use quorate_store::types::{Key, Revision, WallMillis};
 
-use crate::gateway::admission::answer_memory::Share;
-use crate::gateway::api::Api;
-use crate::gateway::failure::Failure;
-use crate::gateway::watch;
-use crate::limits;
 use crate::watch::event::{self, Shown};
 use crate::watch::options::WatchView;
 

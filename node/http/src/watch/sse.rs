@@ -18,19 +18,20 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, header};
 use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{ErrorCode, WatchEnd, WatchEndCode, WatchReset};
+use quorate_node_core::connection::monitor::Busy;
+use quorate_node_core::gateway::admission::accounts::{Held, Spender};
+use quorate_node_core::gateway::admission::shares::HeldShare;
+use quorate_node_core::gateway::caller::Watching;
+use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::limits;
+use quorate_store::watchdog;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::connection::monitor::Busy;
 use crate::context::RequestContext;
-use crate::gateway::admission::accounts::{Held, Spender};
-use crate::gateway::admission::shares::HeldShare;
-use crate::gateway::caller::Watching;
-use crate::gateway::failure::Failure;
 use crate::input::headers;
 use crate::output::render;
 use crate::output::response::{Answer, Outcome};
-use crate::{limits, watchdog};
 
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 

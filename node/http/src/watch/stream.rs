@@ -11,19 +11,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_api::WatchEndCode;
+use quorate_machine::document::{Steps, TooDear};
+use quorate_machine::limits::COMMAND_STEPS_MAX;
 use quorate_machine::query::{ReadPosition, StateFault};
+use quorate_machine::types::{Entry, Revision};
+use quorate_node_core::gateway::admission::answer_memory::Share;
+use quorate_node_core::gateway::api::Api;
+use quorate_node_core::gateway::call::Call;
+use quorate_node_core::gateway::watch::{self, Versions};
+use quorate_node_core::limits;
+use quorate_node_core::metrics::WatchSource;
 use quorate_store::background;
-use quorate_store::document::{Steps, TooDear};
-use quorate_store::limits::COMMAND_STEPS_MAX;
 use quorate_store::state::{Pulled, RecentChange, Watch};
-use quorate_store::types::{Entry, Revision};
 
-use crate::gateway::admission::answer_memory::Share;
-use crate::gateway::api::Api;
-use crate::gateway::call::Call;
-use crate::gateway::watch::{self, Versions};
-use crate::limits;
-use crate::metrics::WatchSource;
 use crate::watch::event::{self, Shown};
 use crate::watch::options::WatchView;
 use crate::watch::read::{self, Dear, Event, Initial, Read, Reading};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use quorate_machine::access::Rights;
 use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse, StateFault};
-use quorate_node::backend::Seen;
-use quorate_store::access::Rights;
-use quorate_store::types::{
+use quorate_machine::types::{
     InvitationRow, PrincipalUse, QuotaBounds, QuotaSubject, Revision, RoleName, RoleRow, TokenId, TokenRow, UserName,
     UserRow,
 };
+use quorate_node_core::backend::Seen;
 
 use super::{Fake, WALL};
 

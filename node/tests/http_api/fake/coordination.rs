@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead};
+use quorate_machine::keyspace::session::SessionRow;
 use quorate_machine::query::{BarrierRead, LeaderChange, LockRead, Observed, Page, Party, SessionHeld, StateFault};
-use quorate_node::app::renewals::{Renewed, Renewer};
-use quorate_node::app::{AppError, Consistency, LockPlace};
-use quorate_node::backend::{Backend, Coordination, IsDone, Seen};
-use quorate_store::keyspace::lock_queue::{HolderRow, LockHead};
-use quorate_store::keyspace::session::SessionRow;
-use quorate_store::types::{
+use quorate_machine::types::{
     Action, Command, Key, LatchRow, LockName, LockSpace, Name, Outcome, Revision, SessionId, SessionOp, SessionReply,
 };
+use quorate_node_core::app::renewals::{Renewed, Renewer};
+use quorate_node_core::app::{AppError, Consistency, LockPlace};
+use quorate_node_core::backend::{Backend, Coordination, IsDone, Seen};
 
 use super::{Fake, WALL};
 

@@ -11,29 +11,29 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_api::{Role, StatusAnswer};
+use quorate_machine::document::Criteria;
+use quorate_machine::keyspace::audit::{AuditEffect, AuditLine, AuditOp, Refusal};
+use quorate_machine::keyspace::changes::{Cause, KeyChange, ValueChange};
+use quorate_machine::keyspace::entry::EntryRow;
+use quorate_machine::keyspace::request::KeptReply;
+use quorate_machine::keyspace::task::{QueueRow, TaskRow};
 use quorate_machine::query::{
     AuditFound, AuditPage, AuditQuery, ChangesPage, ChangesQuery, ChangesRead, CollectionsPage, FaultsRead,
     FeedPosition, FindMoment, FindPin, FindQuery, FindRead, Finder, FullChange, KeyRead, ListPage, ListQuery, ListRead,
     PastRead, Queries, QueueView, QueuesPage, ReadPosition, StateFault, TasksPage, TasksQuery,
 };
-use quorate_node::app::integrity::Repaired;
-use quorate_node::app::{AppError, Consistency, LeaderHint};
-use quorate_node::backend::{Backend, DigestAt};
-use quorate_node::millis::wall_now;
-use quorate_node::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
-use quorate_store::backup::{BackupEnd, BackupError};
-use quorate_store::document::Criteria;
-use quorate_store::keyspace::audit::{AuditEffect, AuditLine, AuditOp, Refusal};
-use quorate_store::keyspace::changes::{Cause, KeyChange, ValueChange};
-use quorate_store::keyspace::entry::EntryRow;
-use quorate_store::keyspace::request::KeptReply;
-use quorate_store::keyspace::task::{QueueRow, TaskRow};
-use quorate_store::rules::{CollectionName, SequenceName};
-use quorate_store::state::{ChangeSet, Feed};
-use quorate_store::types::{
+use quorate_machine::rules::{CollectionName, SequenceName};
+use quorate_machine::types::{
     Action, BulkItem, Change, CollectionRow, Command, Entry, EntryMeta, Expect, Expiry, ItemOutcome, Key, Outcome,
     QueueName, Rejection, Reply, RequestId, Revision, Shown, TaskId, TaskReply, Value, WallMillis, WriteOp, Written,
 };
+use quorate_node_core::app::integrity::Repaired;
+use quorate_node_core::app::{AppError, Consistency, LeaderHint};
+use quorate_node_core::backend::{Backend, DigestAt};
+use quorate_node_core::millis::wall_now;
+use quorate_node_core::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
+use quorate_store::backup::{BackupEnd, BackupError};
+use quorate_store::state::{ChangeSet, Feed};
 use tokio::sync::Notify;
 
 pub use coordination::Coordinated;
@@ -47,6 +47,9 @@ pub struct Fake {
     changed: Arc<Notify>,
     feed: Arc<Feed>,
 }
+
+/// A change of who is admitted that this node has not heard of yet.
+type News = Box<dyn FnOnce(&mut access::Admitted) + Send>;
 
 #[derive(Default)]
 struct State {
@@ -99,7 +102,7 @@ struct State {
     /// Whether nobody can say how far this node is behind.
     lacks_leader: bool,
     /// The change of users and roles that it hears of once it asks how far it is behind.
-    news: Option<Box<dyn FnOnce(&mut access::Admitted) + Send>>,
+    news: Option<News>,
     /// Commands of which nobody said what comes of them are refused.
     refuses_unscripted: bool,
 }
@@ -560,7 +563,7 @@ impl Fake {
     }
 
     pub fn find(&self, query: &FindQuery) -> Result<FindRead, StateFault> {
-        self.with(|state| {
+        let found = self.with(|state| {
             let at = state.at();
             let now = FindPin { revision: at.revision, clock: at.clock, wall: WALL };
             let pin = match query.moment {
@@ -602,7 +605,8 @@ impl Fake {
                 }
             }
             finder.finish(at, None)
-        })
+        });
+        Ok(found?)
     }
 
     pub fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {

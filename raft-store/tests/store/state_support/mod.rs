@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use futures::stream;
 use openraft::storage::RaftStateMachine;
+use quorate_machine::command_codec;
+use quorate_machine::document::Criteria;
 use quorate_machine::query::{ListPage, ListQuery, ListRead};
-use quorate_store::command_codec;
-use quorate_store::document::Criteria;
+use quorate_machine::types::{
+    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
+};
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::LogIdRecord;
 use quorate_store::raft::{EncodedBatch, LogEntry};
 use quorate_store::state::{StateOptions, StateReader};
-use quorate_store::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
-};
 
 pub const LONG: Duration = Duration::from_secs(20);
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 use cluster_tests::{Connection, Request};
 use parking_lot::Mutex;
 use quorate_archive::{BaseName, Keys, Location, MacKeys, Merging, Retention, SegmentName};
-use quorate_node::app::archive::{ArchiveSamples, ArchiveSettings};
-use quorate_node::metrics::{MetricsSource, Value};
+use quorate_node_core::app::archive::{ArchiveSamples, ArchiveSettings};
+use quorate_node_core::metrics::{MetricsSource, Value};
 use quorate_store::background;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -26,10 +26,10 @@ use rand::seq::IndexedRandom;
 
 use super::{Found, Stage, UP_MAX};
 use crate::address::{CLIENTS, HostId};
-use crate::aside;
-use crate::objects;
 use crate::world::{World, client_address};
 use crate::wound::Wound;
+use crate::{aside, objects};
+
 use judge::{Judge, Judged};
 
 /// How long things go wrong, milliseconds.

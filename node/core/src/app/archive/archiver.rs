@@ -16,14 +16,14 @@ use quorate_archive::{
     After, Archive, ArchiveError, BaseManifest, BaseName, Catalogue, Reach, Recipients, SEGMENT_BYTES, SegmentHead,
     SegmentName, Survey,
 };
-use quorate_store::background;
+use quorate_machine::machine::is_of_before;
+use quorate_machine::types::WallMillis;
 use quorate_store::backup::BackupHeader;
 use quorate_store::log::LogReader;
-use quorate_store::machine::is_of_before;
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::wire::{LogIdRecord, encode_entry};
 use quorate_store::state::{AppliedState, wall_after};
-use quorate_store::types::WallMillis;
+use quorate_store::{background, watchdog};
 use tokio::task::JoinHandle;
 
 use super::ledger::MARK_EVERY;
@@ -34,10 +34,8 @@ use super::{ArchiveLedger, ArchiveSettings};
 use crate::app::App;
 use crate::app::backup::BackupFor;
 use crate::app::proposer::ProposerParts;
-use crate::millis::millis;
-use crate::millis::wall_now;
+use crate::millis::{millis, wall_now};
 use crate::rebuild::{ENTRY_FORMAT, position};
-use crate::watchdog;
 
 /// How often a node looks whether it is of a cluster yet.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use quorate_archive::Verified;
-use quorate_store::types::WallMillis;
+use quorate_machine::types::WallMillis;
 
 use crate::metrics::{MetricsSource, Sample};
 use crate::millis::millis;

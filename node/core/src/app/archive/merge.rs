@@ -11,9 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use quorate_archive::{Archive, ArchiveError, Merging, NotMerged, SegmentName};
-use quorate_store::background;
-use quorate_store::types::WallMillis;
-use quorate_store::watchdog;
+use quorate_machine::types::WallMillis;
+use quorate_store::{background, watchdog};
 use tokio::task::JoinHandle;
 
 use super::{ArchiveLedger, ArchiveSettings};

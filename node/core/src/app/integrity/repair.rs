@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver;
-use quorate_store::command_codec;
+use quorate_machine::command_codec;
+use quorate_machine::types::{Action, Command, Maintenance};
 use quorate_store::raft::NodeId;
 use quorate_store::state::snapshot::SnapshotHandle;
-use quorate_store::types::{Action, Command, Maintenance};
+use quorate_store::watchdog;
 
 use super::super::members::cluster_view::ClusterView;
 use super::super::members::plan::majority;
 use super::super::view::Leadership;
 use super::super::{App, AppError, Urgency, snapshot};
 use crate::peer::message::{PeerRequest, PeerResponse, ProposalOutcome};
-use crate::watchdog;
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
 const HALT_MAX: Duration = Duration::from_secs(10);

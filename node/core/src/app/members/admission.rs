@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use quorate_store::types::{Action, Command, InvitationRow, MembersFault, MembersOp, NodeDisk, Outcome, Rejection};
+use quorate_machine::types::{Action, Command, InvitationRow, MembersFault, MembersOp, NodeDisk, Outcome, Rejection};
 
 use super::super::{App, Consistency};
 use super::carry_out::Stop;

@@ -4,13 +4,14 @@
 
 use std::time::Instant;
 
+use quorate_store::watchdog;
+
 use super::super::App;
 use super::carry_out::{Stop, grant};
 use super::plan::Change;
 use super::{not_leader, take_in};
 use crate::peer::members::{MemberChange, MemberReply, MemberRequest};
 use crate::peer::message::PeerResponse;
-use crate::watchdog;
 
 /// Does what is asked, or says what it would come to. Answers at the deadline at the latest; what began goes on.
 pub async fn change(app: &App, ask: MemberRequest, deadline: Instant) -> PeerResponse {

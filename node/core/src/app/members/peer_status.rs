@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use quorate_store::types::NodeDisk;
+use quorate_machine::types::NodeDisk;
 
 use super::super::App;
 use super::super::join_list::JoinList;

@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use openraft::ChangeMembers;
+use quorate_machine::types::NodeDisk;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::raft::{Member, Membership, NodeId};
-use quorate_store::types::NodeDisk;
 
 use super::super::App;
 use super::super::peers::QueryError;

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
-use quorate_store::limits::SESSIONS_RENEWED_MAX;
-use quorate_store::types::{ClusterMillis, Revision, SessionId};
+use quorate_machine::limits::SESSIONS_RENEWED_MAX;
+use quorate_machine::types::{ClusterMillis, Revision, SessionId};
 use tokio::sync::oneshot;
 
 use super::Renewed;

@@ -10,7 +10,7 @@
 //! goes on: no minority moves it, whatever its clocks show, nor do clocks that nobody can look at. Of three clocks that are known it is the one
 //! in the middle; of two of three it is moved by neither alone; a cluster of one node has that node's clock.
 
-use quorate_store::types::WallMillis;
+use quorate_machine::types::WallMillis;
 
 /// Bounds that are no further apart say what time it is: clocks are asked for half a second at most.
 const DECIDED_MS: u64 = 1_000;

@@ -12,11 +12,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
-use quorate_store::background;
+use quorate_store::{background, watchdog};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
-
-use crate::watchdog;
 
 /// How long a share of the threads is counted.
 const WINDOW: Duration = Duration::from_millis(10);

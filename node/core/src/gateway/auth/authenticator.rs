@@ -138,7 +138,7 @@ impl Authenticator {
     }
 
     /// Whether this is the token of `root`.
-    fn is_root(&self, hash: &quorate_store::types::SecretHash) -> bool {
+    fn is_root(&self, hash: &quorate_machine::types::SecretHash) -> bool {
         match &self.settings {
             AuthSettings::Guarded { root: Some(root), .. } => root.is(hash),
             AuthSettings::Guarded { root: None, .. } | AuthSettings::Open => false,

@@ -8,9 +8,9 @@ use std::hash::Hash;
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
+use quorate_machine::access::Rights;
 use quorate_machine::query::StateFault;
-use quorate_store::access::Rights;
-use quorate_store::types::{ROOT, Revision, RoleName, TokenId, TokenRow, UserName};
+use quorate_machine::types::{ROOT, Revision, RoleName, TokenId, TokenRow, UserName};
 
 use crate::backend::Node;
 use crate::gateway::auth::jwt::Verified;

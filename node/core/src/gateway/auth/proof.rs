@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
-use quorate_store::types::{SecretHash, TokenId};
+use quorate_machine::types::{SecretHash, TokenId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 

@@ -1,10 +1,10 @@
 //! What requests require of their callers.
 //!
-//! Owns short ways to say it. What a kind of command requires stands in `quorate_store::access`.
+//! Owns short ways to say it. What a kind of command requires stands in `quorate_machine::access`.
 
-use quorate_store::types::Action;
+use quorate_machine::types::Action;
 
-pub use quorate_store::access::{Permission, RequiredPermission, Requirement, Visit};
+pub use quorate_machine::access::{Permission, RequiredPermission, Requirement, Visit};
 
 /// What is wanted: names everything that it requires.
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use quorate_store::types::SecretHash;
+use quorate_machine::types::SecretHash;
 
 use crate::file_mode::refuse_open_secret;
 use crate::file_version::FileVersion;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quorate_store::types::ROOT;
+use quorate_machine::types::ROOT;
 
 use crate::gateway::auth::proof::Proof;
 

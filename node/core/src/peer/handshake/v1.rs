@@ -1,7 +1,7 @@
 //! Version 1 of what both sides say.
 
 use bincode::{Decode, Encode};
-use quorate_store::level::Level;
+use quorate_machine::level::Level;
 use quorate_store::raft::wire::MemberRecord;
 
 /// See [`super::Hello`].

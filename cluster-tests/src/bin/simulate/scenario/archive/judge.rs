@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use quorate_archive::{Archive, ArchiveError, BaseName, Form, Keys, Location, SegmentName, Target, Verified};
-use quorate_node::rebuild::{Begin, RebuildError, Scratch, Source, Unwatched};
+use quorate_machine::types::Key;
+use quorate_node_core::rebuild::{Begin, RebuildError, Scratch, Source, Unwatched};
 use quorate_store::offline::{Replay, Replayed};
-use quorate_store::types::Key;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;

@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::{Mutex, RwLock};
-use quorate_store::types::{ROOT, UserName};
+use quorate_machine::types::{ROOT, UserName};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 

@@ -2,24 +2,24 @@
 //!
 //! Owns one look at it, with bounds on time and size. Never keeps anything: what was known stays known where a look fails.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use quorate_store::watchdog;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::gateway::auth::jwt::keys::KeySet;
-use crate::{tls, watchdog};
+use crate::tls;
 
 /// Longest set of keys that is read.
 const SET_BYTES_MAX: usize = 256 * 1024;
