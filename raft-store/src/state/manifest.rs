@@ -167,6 +167,7 @@ mod tests {
 
     use super::*;
     use crate::state::db::Db;
+    use crate::state::reading::rocks_fault;
 
     const SECTOR: usize = 512;
 
@@ -187,7 +188,7 @@ mod tests {
 
     fn flushes_in(dir: &Path) -> Result<u8, StateFault> {
         let db = Db::open(dir, 1)?;
-        Ok(db.rocks.get(b"flushes")?.map_or(0, |row| row[0]))
+        Ok(db.rocks.get(b"flushes").map_err(rocks_fault)?.map_or(0, |row| row[0]))
     }
 
     /// Where changes end.

@@ -124,7 +124,7 @@ impl<'s> History<'s> {
         let begin = dice.random_range(0..NODES);
         let each = |step: &&'static str| (0..NODES).map(|node| ((begin + node) % NODES, *step)).collect::<Vec<_>>();
         let mut restarts: VecDeque<_> = steps[1..].iter().flat_map(each).collect();
-        let mut nodes = vec![steps[0]; NODES];
+        let mut nodes = [steps[0]; NODES];
         let (mut first, mut ended_early) = (1, false);
         while first <= LAST {
             let last = (first + dice.random_range(0..TURN)).min(LAST);
@@ -391,6 +391,7 @@ fn settings(retention: Retention) -> ArchiveSettings {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "a test says what it met")]
 fn while_keys_change_node_by_node_everybody_finds_what_their_keys_open_and_nothing_goes_for_want_of_one() {
     let runtime = runtime();
     let (states, mut met) = (States::play(runtime.handle()), Met::default());
