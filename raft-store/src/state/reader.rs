@@ -263,8 +263,7 @@ impl StateReader {
 
     /// The first pending deadline, if any: the leader proposes expiry when it is due.
     pub fn first_deadline(&self) -> Result<Option<ClusterMillis>, StateFault> {
-        self.shared
-            .with_heads(|moment, heads| Ok(moment.first_deadline(|start| heads.begin(start).into_owned().into())?))
+        self.shared.with_heads(|moment, heads| Ok(moment.first_deadline(|start| heads.begin(start))?))
     }
 
     /// The applied index that would survive a crash of the machine; 0 also while nothing would. The log must keep

@@ -195,7 +195,7 @@ impl<S: Snapshot> Moment<S> {
 
     /// The first pending end of an entry or of a document's lock, or timer. `begin` gives a row before which there is none from another one
     /// on.
-    pub fn first_deadline<'b>(&self, begin: impl Fn(&[u8]) -> Cow<'b, [u8]>) -> Result<Option<ClusterMillis>, Fault> {
+    pub fn first_deadline(&self, begin: impl Fn(&[u8]) -> Cow<'_, [u8]>) -> Result<Option<ClusterMillis>, Fault> {
         retention::first_deadline(self, begin)
     }
 

@@ -2,18 +2,18 @@
 //!
 //! Owns these two questions. Never changes anything; compaction itself is a replicated command.
 
-use super::{Cursor, Moment, Snapshot};
-use crate::machine::Fault;
 use std::borrow::Cow;
 
+use super::{Cursor, Moment, Snapshot};
 use crate::keyspace::audit;
 use crate::keyspace::{deadline, family, family_range, lock};
+use crate::machine::Fault;
 use crate::types::{ClusterMillis, Revision};
 
 /// The first pending end of an entry or of a document's lock, or timer. `begin` gives a row before which there is none from another one on.
-pub fn first_deadline<'b>(
+pub fn first_deadline(
     moment: &Moment<impl Snapshot>,
-    begin: impl Fn(&[u8]) -> Cow<'b, [u8]>,
+    begin: impl Fn(&[u8]) -> Cow<'_, [u8]>,
 ) -> Result<Option<ClusterMillis>, Fault> {
     let first = |family| -> Result<_, Fault> {
         let (start, end) = family_range(family);
