@@ -85,7 +85,9 @@ macro_rules! each_query_of_upkeep {
 
 macro_rules! declare {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
-        /// Something that has a state and answers queries about it as it is now. Those that may take long block.
+        /// Something that has a state and answers queries about it as it is now. All of them block. Those that walk over a range may take long,
+        /// and are for threads that may block: lists of anything, `count`, `find`, `changes` and `audit`. All others read few rows, or as many as
+        /// they are told to, which takes microseconds where those are in memory.
         pub trait Queries {
             /// Reads one key.
             fn get(&self, key: &Key) -> Result<KeyRead, StateFault>;
