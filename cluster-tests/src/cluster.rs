@@ -119,7 +119,7 @@ impl Settings {
         self
     }
 
-    /// With no other test beside it: what is measured would be theirs as well. Tests that have this stand next to one another, in `alone`.
+    /// Alone on the machine: another test at the same time would change what is measured. `alone` lists the tests with this.
     pub fn alone(mut self) -> Self {
         self.is_alone = true;
         self

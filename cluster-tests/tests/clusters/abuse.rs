@@ -706,7 +706,7 @@ async fn small_requests_that_take_seconds_to_apply_are_refused() {
 /// Short commands, some nearly as dear as one may be and some refused after as much work, again and again at all nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_writes_keep_half_beside_dear_commands() {
-    /// So many ask at each node.
+    /// Clients at each node that send such commands.
     const DEAR: usize = 8;
     const EACH: Duration = Duration::from_secs(6);
     let greedy = Ipv4Addr::LOCALHOST;

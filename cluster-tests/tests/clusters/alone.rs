@@ -1,7 +1,7 @@
-//! Tests that have the machine for themselves, next to one another in the order of names, in which they are begun: all others wait for them once,
-//! and not for each.
+//! Tests that have the machine for themselves. Tests begin in the order of their names, and these are neighbours there: all others wait for them
+//! once, not for each.
 //!
-//! Owns the list. What each does stands in the file of its subject. Those of `abuse` come first in any case.
+//! Owns the list. The body of each stands in the file of its subject. Tests of `abuse` need no line here: their names come first.
 
 /// Makes a test of each of these functions, by its name.
 macro_rules! tests {

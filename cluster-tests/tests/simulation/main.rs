@@ -37,7 +37,7 @@ fn first_seed() -> u64 {
     std::env::var_os("QUORATE_SEED").map_or(FIRST, |_chosen| u64::from(seeded().random::<u32>()))
 }
 
-/// Runs so many seeds, in all of which every promise has to hold; gives what the summary says of a name.
+/// Runs [`SEEDS`] seeds from this one on, and fails if one breaks a promise. Gives the number that the summary has for a name.
 fn all_sound(first: u64) -> impl Fn(&str) -> u64 {
     let (sound, said) = simulate(&["--seed", &first.to_string(), "--seeds", &SEEDS.to_string()]);
     println!("{said}");

@@ -1,4 +1,4 @@
-//! What comes of a seed, and the words for it.
+//! The outcome of a seed, and its summary in words.
 //!
 //! Owns the form in which a process hands it to the one that started it. Never judges anything.
 
@@ -7,18 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_store::watchdog::SAID;
 use serde::{Deserialize, Serialize};
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Which.
+    /// The seed.
     pub seed: u64,
     /// Operations of clients.
     pub operations: u64,
-    /// Those of which nobody knows what became.
+    /// Operations whose outcome no client learned.
     pub unknown: u64,
     /// Faults.
     pub faults: u64,
-    /// Log groups of which a crash left some sectors.
+    /// Log groups that a crash left in part: some of their sectors.
     pub torn: u64,
     /// Changes of members that were made.
     pub member_changes: u64,
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub trace: u64,
     /// Kinds of faults.
     pub kinds: BTreeSet<String>,
-    /// What must not be, in words.
+    /// Broken rules, in words.
     pub broken: Vec<String>,
     /// Rules that could not tell.
     pub undecided: Vec<String>,
