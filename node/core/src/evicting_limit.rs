@@ -167,7 +167,7 @@ struct Rows<K> {
 struct Row<K> {
     key: K,
     standing: Standing,
-    /// Whose it is, where it is known for that.
+    /// The person that it counts for, if it is known.
     person: Option<Arc<str>>,
     end: CancellationToken,
     idle: Option<Weak<dyn Idle>>,

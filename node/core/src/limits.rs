@@ -138,10 +138,10 @@ pub const FIND_COST: usize = 16;
 /// Steps of a command that cost its account as much as one operation: about what a plain write takes on each node.
 pub const STEPS_FOR_OP: u64 = 4_096;
 
-/// A command that takes so much of what a batch may is as much work as a large one, however short it is: some milliseconds of all nodes.
+/// Least part of the bound of a batch that makes a command dear: as much work as a large one, some milliseconds on each node.
 pub const DEAR_BYTES: usize = limits::BATCH_EFFECT_BYTES_MAX / 4;
 
-/// What a command costs at least that is known to take [`DEAR_BYTES`] or more: as much as these in steps.
+/// Least cost of a command that is known to take [`DEAR_BYTES`] or more: that of as many steps.
 pub const DEAR_OPS: u64 = (DEAR_BYTES / limits::STEP_BYTES) as u64 / STEPS_FOR_OP;
 
 /// Entries of a page that cost as much as one operation.

@@ -190,7 +190,7 @@ pub struct Wanted {
     end: u64,
     /// A base on the way whose state is compared with the one that is made.
     pub checkpoint: Option<BaseManifest>,
-    /// What was passed over, and why: sentences for people.
+    /// The objects that were passed over, and why: sentences for people.
     pub passed_over: Vec<String>,
     /// Those of them about what other keys open.
     pub locked: Vec<String>,
@@ -200,13 +200,13 @@ pub struct Wanted {
 pub struct End {
     /// The state.
     pub replay: Replay,
-    /// What was passed over, and why: sentences for people.
+    /// The objects that were passed over, and why: sentences for people.
     pub passed_over: Vec<String>,
-    /// What other keys open, if anything, where the newest base leads to the end without it.
+    /// The objects that only other keys open, if the newest base leads to the end without them.
     pub locked: Option<String>,
 }
 
-/// What is done without.
+/// The objects that a restore does without.
 #[derive(Default)]
 struct Without {
     /// Sentences for people.
@@ -223,7 +223,7 @@ impl Without {
         self.all.push(told(error));
     }
 
-    /// That a point is not reached without these: for want of a key, or for another reason.
+    /// The error that a point cannot be reached without these: for want of a key, or for another reason.
     fn unreachable(&self, what: String) -> RebuildError {
         match !self.all.is_empty() && self.locked.len() == self.all.len() {
             true => RebuildError::Locked(what),
@@ -384,11 +384,11 @@ impl Source {
         })
     }
 
-    /// Makes the state at the end of the archive in `dir`, which is there and empty: by way of the base before the newest, so that the way
-    /// between bases is gone, too. Where that takes what other keys open, as during a change of keys, by way of the newest base alone.
+    /// Makes the state at the end of the archive in `dir`, which is there and empty. It begins with the base before the newest, so that the log
+    /// between the two is tried, too. If that needs other keys, as during a change of keys, it begins with the newest base.
     ///
     /// # Errors
-    /// It cannot be made in either way. What is in `dir` is of no use then.
+    /// It cannot be made in either way. The files in `dir` are of no use then.
     pub fn rebuild_end(&self, dir: &Path, watcher: &mut dyn Watcher) -> Result<End, RebuildError> {
         match self.rebuild_from(Begin::BeforeNewest, dir, watcher) {
             Ok((replay, Wanted { mut passed_over, locked, .. })) => {

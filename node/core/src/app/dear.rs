@@ -1,4 +1,4 @@
-//! Entries of which a command took much work of late, or was refused since it takes too much.
+//! Entries that cost much work: a recent command on them took much, or was refused for it.
 //!
 //! Owns for how long they are remembered, and which commands look into them: these have a queue of their own and go one at a time, so that no
 //! crowd of them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::limits::DEAR_BYTES;
 
-/// For so long after such a command.
+/// Time for which an entry is remembered after such a command.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// Most entries remembered. Each had its command, at a cost to all nodes, within that time.

@@ -1,6 +1,6 @@
-//! The nodes that a node is told to form or to join a cluster with.
+//! The join list: the nodes with which a node forms a cluster, or whose cluster it joins.
 //!
-//! Owns the form of the list. Never says what becomes of them: `bootstrap` does.
+//! Owns the form of the list. `bootstrap` decides what follows from it.
 
 use std::collections::BTreeMap;
 

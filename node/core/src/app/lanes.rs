@@ -1,7 +1,7 @@
 //! When the groups of each queue of commands go, and how long large and dear ones wait for others afterwards.
 //!
 //! Owns the turns of the queues, and what each knows of the others. Known to this node alone: it decides when a group goes, and never what
-//! becomes of it. Only who decides a group in its own log waits afterwards, since all nodes' commands meet there.
+//! becomes of it. Only the node that decides a group in its own log waits afterwards, since the commands of all nodes meet there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// and the cost of a group is what limits throughput.
 const GROUPS_IN_FLIGHT_MAX: usize = 2;
 
-/// So long after a small command others are likely to come, and large ones go one by one.
+/// Time after a small command in which others are likely to come; large ones go one at a time meanwhile.
 const SMALL_OF_LATE: Duration = Duration::from_millis(50);
 
 /// Longest pause after a group.
@@ -42,8 +42,9 @@ impl Weight {
         }
     }
 
-    /// Others that came meanwhile had to wait for it. They get so many times as long afterwards, of the log, of the disk, and of the state:
-    /// what is dear is mostly asked for again and again by one, and half for all others would be less than half of what they had.
+    /// Length of the pause after a command, as a multiple of its own time. Others that came meanwhile had to wait for it, and now get the log, the
+    /// disk and the state. Dear commands mostly come from one client that asks again at once, so one time as long would leave all others less
+    /// than half of what they had.
     fn pauses(self) -> u32 {
         match self {
             Self::Small => 0,
@@ -53,7 +54,7 @@ impl Weight {
     }
 }
 
-/// Where a group was decided.
+/// The place that decided a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
     /// In this node's log.
@@ -192,7 +193,7 @@ impl GroupTurn {
 mod tests {
     use super::*;
 
-    /// What one command takes to be applied. One at a time is.
+    /// Time to apply one command. They are applied one at a time.
     const SMALL: Duration = Duration::from_millis(5);
     const DEAR: Duration = Duration::from_millis(150);
 
@@ -213,7 +214,7 @@ mod tests {
             Decided::Here
         }
 
-        /// Has groups decided for a while, for so many clients, each of which thinks after each answer. Gives how many were.
+        /// Runs clients for a while. Each sends a group, waits for the answer, and thinks. Gives the number of groups decided.
         async fn work(self: Arc<Self>, weight: Weight, takes: Duration, clients: usize, thinks: Duration) -> usize {
             const FOR: Duration = Duration::from_secs(20);
             let (lane, end) = (Arc::new(Lane::new(weight, Arc::clone(&self.traffic))), Instant::now() + FOR);
@@ -225,7 +226,7 @@ mod tests {
                         let turn = lane.turn().await;
                         let (answer, answered) = tokio::sync::oneshot::channel();
                         let applied = Arc::clone(&leader);
-                        // By itself, as in the queue: it pauses after the answer.
+                        // In a task of its own, as in the queue: the pause comes after the answer.
                         tokio::spawn(turn.take(async move {
                             let decided = applied.apply(takes).await;
                             answer.send(()).expect("the client waits");

@@ -57,7 +57,7 @@ pub enum Urgency {
     Usual,
     /// Sessions, locks and what hangs on them: small, few, and others wait for them.
     Urgent,
-    /// Commands that look into entries of which some took much work of late: each is short, and as much work as a large one.
+    /// Short commands that look into dear entries (see [`super::dear`]): each may be as much work as a large one.
     Patient,
 }
 
@@ -362,7 +362,7 @@ impl ProposerParts {
     }
 
     /// Proposes the group until nothing of it is deferred: a batch whose effects grow too large leaves its rest undecided,
-    /// but always decides its first command. What is known to be dear goes back, to come again by itself: else all others would wait for it.
+    /// but always decides its first command. A command that is known to be dear goes back and comes again alone, so that no others wait for it.
     async fn propose(&self, mut group: Vec<Pending>, urgency: Urgency, dear: &DearEntries) {
         loop {
             if urgency == Urgency::Usual && dear.may_be_any() {

@@ -1,4 +1,4 @@
-//! What the protocols ask of the node, beside queries of its state.
+//! The seam between protocols and the node: all calls beside queries of its state.
 //!
 //! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
 //! of the HTTP layer runs without a cluster.

@@ -2,7 +2,7 @@
 //!
 //! Owns which there are. Never says what each serves: `gateway/door` does.
 
-/// By which kind of port a connection came.
+/// The kind of port that a connection came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Door {
     /// That of clients, or their Unix socket.

@@ -1,8 +1,8 @@
 //! Letting requests in, and telling the audit log of those that were not.
 //!
-//! Owns the order: who asks, then whether they may, as far as the head alone decides that: what serves data refuses callers without any
-//! right before it reads what they want. A refusal is said of the newest rules: a node that is behind asks the leader how far it has to come
-//! before it says no. With authentication off it looks at nothing and costs nothing.
+//! Owns the order: it identifies the caller, then checks as much as the head alone decides. Routes that serve data refuse callers without any
+//! right before their bodies are read. A refusal follows the newest rules: a node that is behind asks the leader how far it has to come before it
+//! refuses. If authentication is off, it looks at nothing and costs nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ use crate::gateway::caller::Caller;
 use crate::gateway::failure::Failure;
 use crate::gateway::freshness::refresh;
 
-/// How long somebody waits whom this node does not know, or of whom it knows no right. What is new is known everywhere in milliseconds, as long
-/// as there is a leader.
+/// Longest wait of a caller that this node does not know, or has no right of. Every node learns new ones within milliseconds, as long as there is
+/// a leader.
 const STRANGER_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
@@ -47,20 +47,20 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
     Ok(())
 }
 
-/// Refuses who has no right at all, so that nothing is read, and nothing taken, for what is refused whatever it is. A right that this node does
-/// not know may be newer than what it has applied; for few at a time, and not for long, it asks the leader whether it is behind.
+/// Refuses callers without any right, so that nothing is read or taken for requests that are refused in any case. A right may be newer than the
+/// state that this node has applied: it asks the leader whether it is behind, for few callers at a time and not for long.
 async fn check_any_right(call: &Call) -> Result<(), Failure> {
     let _asking = call.api.authenticator.ask_for_rightless()?;
     refresh(&call.api.backend, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
     call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Something))
 }
 
-/// Who asks.
+/// Identifies the caller.
 pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> {
     Ok(somebody(call, headers).await?.0)
 }
 
-/// Who asks, and what this node knows of them. A proof that it does not know may be newer than what it has applied.
+/// Identifies the caller, with the rights that this node knows. A proof that it does not know may be newer than the state it has applied.
 async fn somebody(call: &Call, headers: &HeaderMap) -> Result<(Who, Arc<Person>), Failure> {
     let (authenticator, from) = (&call.api.authenticator, call.origin.neighbour());
     let proof = match Proof::of(headers, &call.origin) {

@@ -2,7 +2,7 @@
 //! is called.
 //!
 //! Owns the way from a checked request to the node and back: commands, fresh reads, permissions, admission, the audit log. Never knows
-//! how a request or an answer looks on the wire: `http` does.
+//! how a request or an answer looks on the wire: the crates of the protocols do.
 
 pub mod access_log;
 pub mod admission;

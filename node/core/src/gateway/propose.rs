@@ -47,13 +47,13 @@ async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Res
     Ok(reply)
 }
 
-/// Charges the caller's account for what was refused only after much work, which the log had every node do, and for what is known to take much:
-/// whoever asks for that again and again is to wait. Before the log nothing is refused for that, since how dear a command is follows from what
-/// it is about. Each node refuses what the request alone shows to be too dear, before it does any of it.
+/// Charges the caller's account for a command that every node refused only after much work, and for one that is known to take much: a client that
+/// repeats such commands has to wait. Nothing is refused for that before the log, since the work depends on the entries. A command that is too
+/// dear by the request alone is refused before any node does work for it.
 fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
     let at_least = if is_dear { limits::DEAR_OPS } else { 0 };
     let ops = (reply.outcome.steps_in_vain() / limits::STEPS_FOR_OP).max(at_least);
-    // What was authorised by other rules was not looked at, and goes again.
+    // Apply did not look at a command of an older access revision, and it comes again.
     let comes_again = matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged));
     if ops == 0 || reply.replayed || comes_again {
         return;

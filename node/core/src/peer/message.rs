@@ -1,4 +1,4 @@
-//! What nodes ask each other beside Raft's own messages. bincode through `quorate_machine::codec`.
+//! Messages between nodes beside Raft's own. bincode through `quorate_machine::codec`.
 //!
 //! Owns their form in memory and in bytes. Never keeps a thread that others share over a large one.
 

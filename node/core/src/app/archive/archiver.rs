@@ -167,8 +167,8 @@ struct Known {
     last: Option<SegmentName>,
     /// The newest base.
     base: Option<BaseName>,
-    /// Where that, or the last piece, was outdated as this was learned (see [`is_outdated`]): the last entry then. A base at it or behind it
-    /// ends that.
+    /// The last archived entry when the newest base, or the last piece, was found outdated (see [`is_outdated`]). A base at or after it ends
+    /// that.
     outdated_to: Option<u64>,
 }
 
@@ -568,10 +568,11 @@ impl Archiver {
     }
 }
 
-/// Tells whether a base is for other keys than those that this node archives for, has a MAC where this node writes none or the other way round,
-/// or one by another key than it writes with, or is of a build that wrote entries in an older form. Another base is due then: those who have
-/// the new keys alone could restore nothing before it, and a later build need not read both forms. So is one where the last piece behind it has
-/// no MAC, or one by another key: another leader wrote that, and did not come to a base.
+/// Tells whether another base is due because this one, or the last piece after it, was written in another way than this node writes.
+///
+/// A base is outdated if it is encrypted for other keys, if it has a MAC and this node writes none, if its MAC is missing or by another secret,
+/// or if an older build wrote its entries in another form. Without a new base, the new keys alone could restore nothing, and a later build would
+/// have to read both forms. A last piece with no MAC, or one by another secret, comes from another leader that ended before its own base.
 async fn is_outdated(
     archive: &Archive,
     base: BaseName,
@@ -606,8 +607,8 @@ async fn is_outdated(
     }
 }
 
-/// Removes what nobody needs any more. Nothing, while the last try of a restore failed, or it is not known what it came to: what would be removed
-/// may be needed yet. Where no more are tried, a note that is not taken is none.
+/// Removes what nobody needs any more. Removes nothing while the last trial of a restore failed or its note is not valid, since that may still be
+/// needed. If no trials are made, a note that is not valid counts as none.
 async fn prune(
     archive: Archive,
     settings: ArchiveSettings,

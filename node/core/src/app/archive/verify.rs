@@ -29,9 +29,9 @@ const SPARE_BYTES: u64 = 256 << 20;
 const ROUNDS: u64 = 7;
 /// So often one is begun anew where objects went meanwhile.
 const TRIES: usize = 3;
-/// So many faults are told. They stand in the note of a try, which has to stay small enough to be read, and in the status of nodes.
+/// Most faults that a trial reports: its note has to stay small enough to be read, and so has the status of nodes.
 const FAULTS_MAX: usize = 20;
-/// So many damaged objects are noted, to be read at the next try. Others are met again in turn.
+/// Most damaged objects that are noted, to be read first by the next trial. Others are met again in turn.
 const DAMAGED_MAX: usize = 1_000;
 /// Where it is tried, beside the state.
 const SCRATCH: &str = "archive-trial";
@@ -107,8 +107,8 @@ async fn try_where_due(
     Ok(Some(verified))
 }
 
-/// What the last try noted. A note that is damaged, or not by the key of the nodes, says nothing, and the next one takes its place: until then
-/// nothing is removed.
+/// The note of the last trial, if it is valid. A damaged one, or one without a MAC by the nodes' secrets, counts as none; the next trial writes
+/// another, and nothing is removed until then.
 fn known(noted: Result<Option<Verified>, ArchiveError>) -> Result<Option<Verified>, ArchiveError> {
     match noted {
         Err(error) if error.is_of_an_object() => {
@@ -252,8 +252,8 @@ impl Trial {
     }
 }
 
-/// The first faults in one sentence, each once: what the restore did without was read in turn, too. Where a key was taken from the nodes, all that
-/// was written with it is one.
+/// The first faults in one sentence, each once: an object that the restore did without was also read in turn. After a secret was removed from the
+/// nodes, each object written with it is a fault.
 fn joined(mut faults: Vec<String>) -> Option<String> {
     let mut told = BTreeSet::new();
     faults.retain(|fault| told.insert(fault.clone()));

@@ -113,7 +113,7 @@ fn explain(newcomer: NodeDisk, fault: MembersFault) -> String {
     }
 }
 
-/// What cannot be of newcomers, for people.
+/// The fault of a list of newcomers, for people.
 pub fn explain_members(fault: MembersFault) -> String {
     match fault {
         MembersFault::NoInvitation => "there is no such invitation; it may have been used or revoked".to_owned(),

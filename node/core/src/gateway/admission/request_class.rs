@@ -2,7 +2,7 @@
 //!
 //! Owns which there are, and their names. Never knows how many of each are let in: `classes` does.
 
-/// What kind of work a request is.
+/// The kind of work that a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum RequestClass {
@@ -14,7 +14,7 @@ pub enum RequestClass {
     Scan,
     /// Requests that wait for something to happen, for as long as their callers say. They take no place in their own class meanwhile.
     Waiting,
-    /// What tells of the node itself: never refused.
+    /// Questions about the node itself: never refused.
     Node,
 }
 
@@ -22,7 +22,7 @@ impl RequestClass {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::Coordination, Self::Point, Self::Scan, Self::Waiting, Self::Node];
 
-    /// As in the metrics.
+    /// The name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Coordination => "coordination",

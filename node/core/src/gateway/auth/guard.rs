@@ -1,30 +1,30 @@
-//! Whom a route is for.
+//! The callers that a route is for.
 //!
-//! Owns the kinds of that, and the permission that each asks for. Never knows who asks.
+//! Owns the kinds of them, and the permission that each kind needs. Never knows who asks.
 
 use crate::gateway::auth::requirement::Permission;
 
-/// Who may ask, where authentication is required.
+/// The callers of a route, if authentication is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
     /// Anybody: it tells no more than that the node lives, and what it is.
     None,
-    /// Whoever says who they are.
+    /// Everybody who is authenticated.
     Known,
-    /// Who may administer everything.
+    /// Users who may administer everything.
     Admin,
-    /// Who may take backups.
+    /// Users who may take backups.
     Backup,
-    /// Who may see how the cluster is.
+    /// Users who may see the state of the cluster.
     Monitor,
-    /// Who has a right on what the request names: its handler says what that is. Callers without any are refused by the head alone.
+    /// Users with a permission on all that the request names, which its handler checks. Users without any are refused by the head alone.
     Judged,
-    /// Whose is what the request names, a session, whatever rights they have left: its handler says whose that is.
+    /// The owner of the session that the request names, even without any permission. Its handler checks that.
     Owned,
 }
 
 impl Guard {
-    /// What it asks for on everything, where that is the same for all requests.
+    /// The permission on everything that all requests of the route need, if there is one.
     pub const fn permission(self) -> Option<Permission> {
         match self {
             Self::Admin => Some(Permission::Admin),

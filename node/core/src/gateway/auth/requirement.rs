@@ -1,6 +1,6 @@
 //! What requests require of their callers.
 //!
-//! Owns short ways to say it. What a kind of command requires stands in `quorate_machine::access`.
+//! Owns short forms for it. `quorate_machine::access` has the requirements of each kind of command.
 
 use quorate_machine::types::Action;
 

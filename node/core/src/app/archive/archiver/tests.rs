@@ -505,13 +505,13 @@ fn a_base_by_another_key_of_macs_is_outdated() {
     let [none, ours, theirs, both] = ["", "a", "b", "ab"].map(|secrets| by(&source.archive, secrets));
     for (writer, of_none, of_ours) in [(&none, false, true), (&ours, true, false), (&theirs, true, true)] {
         put_base(&source.handle, writer, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
-        // Who has the first key alone restores from the next base on, so one that the second one opens is not enough.
+        // A base by the second secret is not enough: the first alone has to restore from it.
         for (node, is_old) in [(&none, of_none), (&ours, of_ours), (&both, of_ours)] {
             let found = source.handle.block_on(is_outdated(node, base.name(), None, &Recipients::default())).unwrap();
             assert_eq!(found, is_old, "written with {writer:?}, looked at with {node:?}");
         }
     }
-    // Who led in between wrote pieces, and came to no base.
+    // Another leader wrote pieces in between, and no base.
     put_base(&source.handle, &ours, &base, &Recipients::default(), |sink| sink.write_all(b"x"));
     for (writer, is_old) in [(&none, true), (&theirs, true), (&ours, false)] {
         let last = Some(put_piece(&source.handle, writer, (27, LAST)));
@@ -540,7 +540,7 @@ fn a_base_that_was_begun_before_another_node_led_does_not_pass_for_the_newest() 
     assert_eq!(behind_a_gap.base, Some(base(30)));
 }
 
-/// A node's archive with these secrets, of which it writes with the first.
+/// A node's archive with these secrets. It writes with the first.
 fn by(archive: &Archive, secrets: &str) -> Archive {
     let lines: Vec<_> = secrets.chars().map(|secret| secret.to_string().repeat(32)).collect();
     match lines.is_empty() {
@@ -590,7 +590,7 @@ fn a_trial_goes_by_the_newest_base_where_leaders_with_a_key_and_without_one_took
     let End { replay, passed_over, locked } = source.rebuild_end(scratch.path(), &mut Unwatched).unwrap();
     assert!(replay.at().log_id.index == LAST && passed_over.is_empty(), "nothing is wrong: {passed_over:?}");
     assert!(locked.as_ref().is_some_and(|what| what.contains("has no MAC")), "{locked:?}");
-    // What the newest base does not lead to without it is a fault.
+    // A piece without a MAC behind the newest base is a fault, since nothing leads to the end without it.
     put_piece(handle, &open.archive, (25, LAST));
     let last = source.handle.block_on(source.archive.catalogue()).unwrap().segments;
     let own: Vec<_> = last.into_iter().filter(|name| (name.first, name.last) == (19, LAST)).collect();

@@ -1,7 +1,7 @@
 //! Histories of archives whose nodes get a secret for MACs, change it, or give it up, one node after the other while leaders change.
 //!
-//! Owns which histories there are, each drawn from a seed, and what every reader must find: a model knows who wrote what. Prints how often
-//! each thing was met, and fails where something was met too seldom. Which points names alone lead to is tested elsewhere.
+//! Owns the histories, each drawn from a seed, and the rules for what every reader must find: a model knows who wrote each object. Prints how
+//! often each case was met, and fails if one was met too seldom. The points that names alone lead to have tests elsewhere.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -24,7 +24,7 @@ const SEEDS: u64 = 4 * CHANGES.len() as u64;
 /// Entries that one leader writes.
 const TURN: u64 = 3;
 
-/// What has to be met, and how often.
+/// Cases that have to be met, and how often.
 const BASE_FOR_ANOTHER_KEY: &str = "bases because of another key";
 const NO_BASE: &str = "leaders that ended before their base";
 const MERGED: &str = "archives with bundles";
@@ -92,7 +92,7 @@ impl States {
 /// The secret that something was written with, if there was one.
 type By = Option<char>;
 
-/// Whether somebody with these secrets takes what was written so. Who has none takes everything.
+/// Whether a reader with these secrets accepts an object by this writer. A reader without secrets accepts all.
 fn takes(secrets: &str, by: By) -> bool {
     secrets.is_empty() || by.is_some_and(|secret| secrets.contains(secret))
 }
@@ -100,9 +100,9 @@ fn takes(secrets: &str, by: By) -> bool {
 struct History<'s> {
     states: &'s States,
     handle: &'s Handle,
-    /// For who has no secret.
+    /// The archive as a reader without a secret opens it.
     archive: Archive,
-    /// Where it is a directory.
+    /// Its directory, if it is not in memory.
     home: Option<TempDir>,
     bases: Vec<(BaseName, By)>,
     pieces: Vec<(SegmentName, By)>,
@@ -225,7 +225,7 @@ impl<'s> History<'s> {
         self.pieces.iter().filter(|(name, _)| is_in(name)).map(|(_, by)| *by).collect()
     }
 
-    /// Looks whether everything is told that a reader does not take, and nothing else.
+    /// Compares the objects that a reader names as wrong with those that it must not accept.
     fn prove(&self, secrets: &str, met: &mut Met) {
         let source = self.source(secrets);
         let mut judge = |what: String, writers: Vec<By>, wrong: &[ArchiveError]| {
