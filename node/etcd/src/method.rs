@@ -55,7 +55,7 @@ impl Policy {
         Self { class, guard: Guard::Judged, writes: false, is_vital: false, waits: false }
     }
 
-    /// For the owner of what it names, whatever rights they have left.
+    /// For the owner of the lease that it names, even without any permission.
     pub const fn for_owners(self) -> Self {
         Self { guard: Guard::Owned, ..self }
     }

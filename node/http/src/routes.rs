@@ -72,7 +72,7 @@ impl Policy {
         Self { is_vital: true, ..self }
     }
 
-    /// For the owner of what it names, whatever rights they have left.
+    /// For the owner of the session that it names, even without any permission.
     pub const fn for_owners(self) -> Self {
         Self { guard: Guard::Owned, ..self }
     }

@@ -8,7 +8,7 @@ use super::ConfigFault;
 
 /// A day: no interval of a running server is longer.
 pub(super) const DAY_MS: u64 = 24 * 3600 * 1000;
-/// Where a number has no upper bound of its own.
+/// Upper bound of a number that has no other.
 pub(super) const HUGE: u64 = 1 << 50;
 
 /// What was found so far.

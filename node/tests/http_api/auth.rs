@@ -329,7 +329,7 @@ async fn strangers_are_refused_before_their_message_comes() {
     assert!(metrics.contains("quorate_http_resource_taken{resource=\"arriving\"} 0.0\n"), "{metrics}");
 }
 
-/// Whatever they name, they may not have it: nothing of it is waited for, nor kept meanwhile.
+/// They may have nothing, under any name: the node neither waits for their bodies nor keeps any part of them.
 #[tokio::test]
 async fn who_has_no_right_at_all_is_refused_before_the_message_comes() {
     let guarded = Guarded::start().await;

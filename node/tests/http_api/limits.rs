@@ -383,7 +383,7 @@ async fn an_account_pays_for_what_is_known_to_take_much_work() {
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status / 100, 2);
     let problem = server.put_json("/v1/kv/k", "1").await.problem();
     too_many(&problem, "one account may take 100 operations a second");
-    // 256 operations, of which a second's worth was there.
+    // It costs 256 operations, and the account had saved up a second's worth.
     assert!(problem.retry_after_ms.is_some_and(|millis| (1_000..2_700).contains(&millis)), "{problem:?}");
 }
 

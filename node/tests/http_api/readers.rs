@@ -229,7 +229,7 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
 #[tokio::test]
 async fn refused_lines_of_a_stream_that_is_not_read_keep_few_long_entries() {
     const LINES: usize = 400;
-    // With room for what a refusal shows, and then for values; the system takes some of them meanwhile.
+    // Room for entries of refusals, then for values; the system's buffers take some meanwhile.
     const SHOWN_MOST: usize = 2 * 128 + 60;
     let mut api = api_settings();
     api.classes.point = 10_000;

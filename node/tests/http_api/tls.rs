@@ -400,7 +400,7 @@ async fn handshakes_of_one_address_that_go_nowhere_keep_nobody_waiting() {
     stop.cancel();
     println!("{} half handshakes; the whole ones took {took:?}", flood.await.expect("no panic"));
     took.sort();
-    // Who is kept waiting is so each time. One may have met a moment in which others had the processors.
+    // If connections were kept waiting, all ten would have been. One alone may have met a moment in which others had the processors.
     assert!(took[8] < Duration::from_millis(400), "{took:?}: the time of a head is 500 ms");
 }
 

@@ -83,7 +83,7 @@ impl Line {
         frame.finish(faults).map_err(|failure| BadLine { n, failure })
     }
 
-    /// Whether it is a write that is decided, and asks for no entry: if it is refused, it is told one all the same.
+    /// Whether it is a write that was decided and asks for no entry: its refusal shows the entry all the same.
     fn may_show_unasked(&self) -> bool {
         !self.parsed.dry_run && matches!(&self.parsed.step, Step::Write(op) if !op.return_previous)
     }
@@ -174,8 +174,8 @@ impl LinePermit {
         }
     }
 
-    /// The failure to answer with, and room for the entry that it shows, where that is long. Without room it becomes the refusal to show the
-    /// entry: nothing was applied either way, and who sends the line again is told how it is then.
+    /// The failure to answer with, and room for the entry that it shows, if that is long. Without room the failure is that there is none: nothing
+    /// was applied either way, and a line sent again is answered with the entry as it is then.
     fn shown(&self, failure: Failure) -> (Failure, Option<StreamValue>) {
         if failure.applied() != Applied::No || !failure.shows_long_entry() {
             return (failure, None);

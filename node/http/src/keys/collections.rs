@@ -1,7 +1,7 @@
 //! `/v1/collections` and `/v1/collections/{name}`: the rules of collections.
 //!
-//! Owns their conditions and their answer. What rules are, and their faults, is `quorate_machine::rules`'; what they do to
-//! writes is decided where those are applied.
+//! Owns their conditions and their answer. `quorate_machine::rules` owns the rules and their faults, and apply decides what they do to
+//! writes.
 
 use axum::body::Body;
 use quorate_api::{
