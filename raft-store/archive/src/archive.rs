@@ -371,9 +371,9 @@ impl Archive {
         check_download(manifest, download, read_to_end)
     }
 
-    /// Reads the bytes of a base's state and compares them with its manifest, which needs no key, and compares the MAC of that, where there is a key
-    /// for it. One without the right MAC is read, too: whoever has another key, or none, may need it. Gives how many bytes were read, and all that
-    /// is damaged, forged or without a MAC, or that it cannot be read. Blocks.
+    /// Reads the bytes of a base's state and compares them with its manifest, which needs no key, and compares the MAC of the manifest if there is a
+    /// secret for it. A base without the right MAC is read, too: a reader with another secret, or none, may need it. Gives the number of bytes
+    /// read, and a fault for each part that is damaged, forged, without a MAC or not readable. Blocks.
     pub fn prove_base(&self, handle: &Handle, name: &BaseName) -> (u64, Vec<ArchiveError>) {
         let (manifest, unproven) = match handle.block_on(self.manifest(name)) {
             Err(unproven @ (ArchiveError::Locked { .. } | ArchiveError::Forged { .. })) => {

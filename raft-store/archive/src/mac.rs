@@ -4,9 +4,9 @@
 //! something: recipients are public, so whoever may write to the store could encrypt a state of their own for them.
 //!
 //! A piece of the log has its MAC behind its bytes, as they are sealed: 32 bytes of HMAC-SHA256, then [`MARK`]. A manifest has it as a field,
-//! in hexadecimal, and it is of the manifest's bytes with zeros in that place. The manifest has the SHA-256 of the state of its base. What a try
-//! of a restore noted has one likewise, of its cluster too, which it does not name. A bundle has none of its own: each of its pieces has. A
-//! backup that is a file has one as a piece, of its SHA-256.
+//! in hexadecimal, over the manifest's bytes with zeros in that place. The manifest has the SHA-256 of the state of its base. The note of a trial,
+//! `verified.json`, has a MAC in the same way, over the name of its cluster as well, which it does not contain. A bundle has none of its own: each
+//! of its pieces has. A backup that is a file has one as a piece, of its SHA-256.
 
 use std::fmt;
 use std::path::Path;

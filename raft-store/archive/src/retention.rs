@@ -60,7 +60,7 @@ impl Retention {
 }
 
 impl Catalogue {
-    /// What is left once these are gone.
+    /// Removes these from the catalogue.
     pub fn remove(&mut self, gone: &Superfluous) {
         let (bases, segments): (BTreeSet<_>, BTreeSet<_>) =
             (gone.bases.iter().collect(), gone.segments.iter().collect());
