@@ -58,8 +58,8 @@ pub const GRANT_BYTES: usize = 8 * LOOK_BYTES;
 /// most of them from disk.
 pub const EXPIRY_BYTES: usize = 8 * LOOK_BYTES;
 
-/// What to remove an entry of a range takes of the bound of a transaction, beside its rows: as much work as a dozen looks, while a few bytes name
-/// any number of them. So a transaction removes about 2,300 entries of ranges at most.
+/// Charge of the bound of a transaction for each removed entry of a range, beside its rows: it is as much work as a dozen looks, and a few bytes
+/// name any number of entries. A transaction therefore removes about 2,300 entries of ranges at most.
 pub const REMOVAL_BYTES: usize = 12 * LOOK_BYTES;
 
 /// Most numbers drawn at once: a mistake does not use up a sequence.

@@ -1,10 +1,10 @@
-//! What runs in groups bring about that others do not.
+//! Cases that only runs in groups meet.
 //!
-//! Owns the list, and what a reply shows of it. Never asks for anything.
+//! Owns the list, and how a reply shows that one was met. Never sends a command.
 
 use quorate_machine::types::{Outcome, Rejection, Reply};
 
-/// What a run came to that only large states and low bounds bring about. Each must be met.
+/// Counts of the cases that only large states and low bounds bring about. Each must be met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reached {
     /// Commands refused because they would read, write and answer too much.
@@ -36,7 +36,7 @@ impl Reached {
         self.large += large;
     }
 
-    /// What was not met.
+    /// The cases that were not met.
     pub fn missing(&self) -> Vec<&'static str> {
         let Self { too_much, deferred, partial, beyond_quota, counting, left_over, large } = self;
         let all = [

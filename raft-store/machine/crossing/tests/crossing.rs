@@ -5,10 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use quorate_crossing::{Kind, explore};
 
-/// Runs of fixed seeds, the first of which is 1, in any case.
+/// Runs of fixed seeds that are taken in any case. The first seed is 1.
 const FIXED: u64 = 100;
 
-/// So many more follow at most while a pair was not met: each that can occur has to. Any change of the machine makes other runs of the same seeds.
+/// Most further runs while a pair was not met: each that can occur has to be. A change of the machine makes other runs of the same seeds.
 const MORE: u64 = 500;
 
 /// Runs of large states, of the same seeds.

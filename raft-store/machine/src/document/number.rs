@@ -125,7 +125,7 @@ impl Numeric {
 
 /// Reads a few digits, as most numbers are: conditions read one for each element of a list, and reading into 128 bits takes several times as long.
 fn short_integer(text: &[u8]) -> Option<u64> {
-    /// So many always fit 64 bits.
+    /// Most digits that always fit 64 bits.
     const SHORT: usize = 18;
     if text.len() > SHORT {
         return None;

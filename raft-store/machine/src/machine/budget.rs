@@ -64,8 +64,8 @@ impl<V: View> Applier<'_, V> {
         self.batch.budget.is_halved = is_halved;
     }
 
-    /// Leaves at least a half for what comes next, but for what was written so far. What cannot be refused may take more than its half by one
-    /// entry alone, and steps are no memory.
+    /// Leaves at least half of the bound to the commands that follow, less the bytes written so far. One entry of the work that cannot be refused may
+    /// take more than half, and steps are no memory.
     pub(super) fn leave_half(&mut self) {
         let beyond = self.taken().saturating_sub(self.bounds.batch_bytes / 2);
         let counted = &mut self.batch.budget.counted;
@@ -78,7 +78,7 @@ impl<V: View> Applier<'_, V> {
         self.taken() >= self.bounds.batch_bytes / parts
     }
 
-    /// Whether the batch may take so many bytes more.
+    /// Whether the batch has room for these bytes.
     pub(super) fn has_room_for(&self, bytes: usize) -> bool {
         self.taken().saturating_add(bytes) <= self.bounds.batch_bytes
     }

@@ -306,7 +306,7 @@ impl<V: View> Applier<'_, V> {
         let subject =
             Subject { key: &key, meta: Some(&row.meta), is_locked: false, document: document.as_ref(), clock, wall };
         let held = taker.ready.hold_within(&subject, &steps);
-        // Of parsing the bytes were counted when the entry was read.
+        // The bytes were counted when the entry was read: parsing adds only the rest.
         let parsed = if document.is_some() { row.data.len() } else { 0 };
         taker.bytes = taker.bytes.saturating_add(steps.bytes().saturating_sub(parsed));
         match held {

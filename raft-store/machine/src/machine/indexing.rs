@@ -185,7 +185,7 @@ impl<V: View> Applier<'_, V> {
         let key = entry::decode_key(row_key).map_err(|error| Fault::row(row_key, error))?;
         let key = stored_key(key)?;
         let current = decode_current(row_key, value, self.vars.revision)?;
-        // An entry is taken in whatever it takes: hardly more than a command may, and the rest follows in other steps.
+        // An entry is taken in at any cost: hardly more than a command may take. The rest follows in other steps.
         let steps = Steps::unbounded();
         let document = document_within(row_key, &current, &steps)?.expect("there is no bound");
         let found = rule.values(document.as_ref(), &steps);
@@ -203,7 +203,7 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// What it takes to take an entry into an index, as far as its length says: hardly more, and most documents take less.
+/// Estimates by its length what an entry takes to be taken into an index: hardly any takes more, and most documents take less.
 fn reckoned_bytes((row_key, value): &Row, newest: Revision) -> Result<usize, Fault> {
     let current = decode_current(row_key, value, newest)?;
     let each = if current.kind == ContentKind::Json { PARSED_BYTE } else { 1 };

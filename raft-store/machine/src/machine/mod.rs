@@ -251,7 +251,7 @@ impl<'v, V: View> Applier<'v, V> {
         self.spent.saturating_add(self.taken())
     }
 
-    /// Which command of the batch applied last took most. Nothing that is applied knows of it.
+    /// The command that took most of the batch applied last. It decides nothing that is applied.
     pub fn dearest(&self) -> Option<Dearest> {
         self.batch.dearest
     }

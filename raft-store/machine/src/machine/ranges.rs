@@ -112,8 +112,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Calls `visit` with each live entry of a range, in order of key, until it says `false`, or until the transaction has taken more
-    /// than it may: then it is rejected whatever this comes to. Each that it is called with takes `beside` bytes more than to look at it, where
-    /// there may be many.
+    /// than it may: the transaction is rejected then in any case. Each entry takes `beside` bytes beside the look at it, since there may be many.
     fn each_live(
         &mut self,
         range: &KeyRange,

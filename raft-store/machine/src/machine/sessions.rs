@@ -77,7 +77,7 @@ impl<V: View> Applier<'_, V> {
         Ok(Outcome::Session(SessionReply::Created { id, expires_at }))
     }
 
-    /// Whether there may be one more session, of this id if one was chosen. `fault` is what is wrong with it whatever the state.
+    /// Whether there may be one more session, of this id if one was chosen. `fault` is what is wrong with it in every state.
     fn check_new_session(&mut self, fault: Option<String>, chosen: Option<SessionId>, principal: &str) -> Tried<()> {
         if let Some(why) = fault {
             return Err(Rejection::Unsupported(why).into());

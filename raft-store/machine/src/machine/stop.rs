@@ -1,12 +1,12 @@
-//! What ends something before it is done: a refusal, which is an answer, or a fault, which is none.
+//! The two ends of work that is not done: a refusal, which is an answer, and a fault, which is none.
 //!
-//! Owns the one error that both are on their way up, so that `?` hands them on, and that they part again before anything is
-//! made of them. Never decides what that is: who takes them apart records the refusal, and lets the fault go on.
+//! Owns the one error that both are on their way up, so that `?` hands them on, and the function that takes them apart. Never decides what
+//! follows: its caller records the refusal and hands the fault on.
 
 use super::view::Fault;
 use crate::types::{Rejection, StepRejected};
 
-/// Why something was not done. What is rejected may say where in the command that was.
+/// The reason why something was not done. A rejection may say where in the command it is.
 #[derive(Debug)]
 pub(super) enum Stop<R = Rejection> {
     /// It may not be done: that is what the command is answered.
@@ -15,7 +15,7 @@ pub(super) enum Stop<R = Rejection> {
     Fault(Fault),
 }
 
-/// What something comes to that may be refused. What can only fault says so by its type.
+/// The result of work that may be refused. Work that can only fault has a [`Fault`] for its error instead.
 pub(super) type Tried<T> = Result<T, Stop>;
 
 impl From<Rejection> for Stop {
@@ -36,7 +36,7 @@ impl<R> From<Fault> for Stop<R> {
     }
 }
 
-/// Takes a refusal apart from a fault: it is the inner error, for whoever makes an answer of it.
+/// Takes a refusal apart from a fault. The refusal is the inner error, from which the caller makes an answer.
 pub(super) fn split<T, R>(tried: Result<T, Stop<R>>) -> Result<Result<T, R>, Fault> {
     match tried {
         Ok(done) => Ok(Ok(done)),

@@ -20,7 +20,7 @@ use crate::types::{
     Written,
 };
 
-/// What a part of a transaction comes to, unless a step is rejected.
+/// The result of a part of a transaction, unless a step is rejected.
 pub(super) type Stepped<T> = Result<T, Stop<Box<StepRejected>>>;
 
 impl<V: View> Applier<'_, V> {

@@ -96,7 +96,7 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    /// What a write comes to. Nothing is written yet.
+    /// Decides a write, and writes nothing yet.
     fn judge_write(&mut self, op: &WriteOp) -> Tried<Prepared> {
         self.check_ties(op)?;
         let collection = self.collection_of(op.key.as_bytes())?;

@@ -1,7 +1,6 @@
 //! Reads of users, roles and tokens.
 //!
-//! Owns what is told of them, and what a user may do in all. Never decides whether that is enough: that is
-//! [`crate::access`]'s.
+//! Owns the answers about them, and the sum of a user's rights. [`crate::access`] decides whether those are enough.
 
 use super::{Moment, Observed, Page, Snapshot};
 use crate::access::Rights;
@@ -28,7 +27,7 @@ impl<S: Snapshot> Moment<S> {
         self.observe(|moment| moment.decoded(access::token_key(id)))
     }
 
-    /// What a user may do in all; `None` where there is no such user.
+    /// All rights of a user; `None` if there is no such user.
     pub fn rights_of(&self, name: &UserName) -> Result<Option<Rights>, Fault> {
         let Some(user) = self.decoded::<UserRow>(access::user_key(name))? else { return Ok(None) };
         let mut grants = Vec::new();

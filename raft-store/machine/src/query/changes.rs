@@ -18,7 +18,7 @@ const FIRST_REVISION: Revision = 1;
 /// A place in the feed of changes: what was delivered up to there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FeedPosition {
-    /// Of the last change delivered.
+    /// The revision of the last change delivered.
     pub revision: Revision,
     /// Its place among those that share its revision; [`u32::MAX`] for all of them.
     pub index: u32,

@@ -59,7 +59,7 @@ pub fn last_number(moment: &Moment<impl Snapshot>, name: &SequenceName) -> Resul
     Ok(row.map(|row| sequence::decode(&row)).transpose()?.unwrap_or(0))
 }
 
-/// What was seen of the work on indexes.
+/// The result of a look for work on indexes.
 #[derive(Debug)]
 pub struct IndexWork {
     /// Whether an index is being built, or one is to be cleared.

@@ -1,4 +1,4 @@
-//! What queries read from: a state that stands still, and cursors over its rows.
+//! The source of queries: a state that stands still, and cursors over its rows.
 //!
 //! Owns the two interfaces, and both of them for rows in memory. Never knows what a row means.
 

@@ -1,4 +1,4 @@
-//! A fault of a node's own state, as whoever asks it is told.
+//! A fault of a node's own state, as the error of a query.
 //!
 //! Owns the type. Never decides what becomes of the node.
 
@@ -11,7 +11,7 @@ use crate::machine::Fault;
 /// A fault of this node's own disk or state: damage, I/O. Never something a client caused. The node must stop. It shows its cause too.
 #[derive(Debug, Clone)]
 pub struct StateFault {
-    /// What was found, or what was tried.
+    /// The finding, or the attempt.
     detail: Option<String>,
     cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }

@@ -282,7 +282,7 @@ impl<'q> Finder<'q> {
         let document = if self.needs_document && may_parse.is_ok() { parse(key, row)? } else { None };
         let subject = subject(key, &row.meta, document.as_ref(), self.pin);
         let held = may_parse.and_then(|()| self.criteria.hold_within(&subject, &steps));
-        // Of parsing the bytes were counted when the entry was read.
+        // The bytes were counted when the entry was read: parsing adds only the rest.
         self.bytes_read = self.bytes_read.saturating_add(steps.bytes().saturating_sub(parsed.len()));
         match held {
             Ok(true) => {}

@@ -63,14 +63,14 @@ pub type Bounds<'b> = (&'b [u8], Option<&'b [u8]>);
 
 /// Counts that were found before.
 pub trait Counts {
-    /// What is known of the count of a range at a revision.
+    /// Looks for the count of a range at a revision.
     fn known(&self, range: Bounds<'_>, revision: Revision) -> Known;
 
     /// Keeps what was found out by a walk.
     fn found(&self, range: Bounds<'_>, revision: Revision, count: u64);
 }
 
-/// What is known of a count.
+/// A count, as far as it is known.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Known {
     /// It.

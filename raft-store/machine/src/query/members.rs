@@ -1,6 +1,6 @@
 //! Reads of invitations and of members of before.
 //!
-//! Owns what is told of them. Never says who is a member: that stands in the membership.
+//! Owns the answers about them. Never says who is a member: that stands in the membership.
 
 use super::{Moment, Observed, Snapshot};
 use crate::codec;

@@ -1,7 +1,7 @@
-//! Queries: what a state says when it is asked.
+//! Queries of a state.
 //!
 //! Owns every answer that is computed from rows, over a [`Snapshot`] of any store: one in RocksDB, or one in memory. Never writes, never
-//! waits, and knows no clock: which moment is asked about comes with the question.
+//! waits, and knows no clock: the question brings its moment.
 
 mod cursor;
 mod fault;
@@ -52,7 +52,7 @@ use crate::types::{
     ClusterMillis, CollectionRow, Command, Entry, Key, QuotaState, Reply, RequestId, Revision, WallMillis,
 };
 
-/// The state at one position, whatever is applied meanwhile. Everything that is asked of it is of this position.
+/// The state at one position. It stays the same while further entries are applied, and all answers are of this position.
 #[derive(Debug)]
 pub struct Moment<S> {
     /// Its rows.
@@ -70,7 +70,7 @@ impl<S: Snapshot> Moment<S> {
         Self { snapshot, vars, at }
     }
 
-    /// What is read, and of which moment it is.
+    /// Adds the moment to what is read.
     fn observe<T>(&self, read: impl FnOnce(&Self) -> Result<T, Fault>) -> Result<Observed<T>, Fault> {
         Ok(Observed { at: self.at, wall: self.vars.wall, found: read(self)? })
     }
@@ -117,7 +117,7 @@ impl<S: Snapshot> Moment<S> {
     }
 
     /// Counts the live entries of `[start, end)` at `revision`: by a walk over the range, unless `counts` knows it. `limit`, `bytes_max` etc.
-    /// do not apply. Where the revision cannot be read, the position is the current one and the count 0.
+    /// do not apply. If the revision cannot be read, the position is the current one and the count 0.
     pub fn count(&self, query: &ListQuery, counts: &impl Counts) -> Result<(ReadPosition, u64), Fault> {
         listing::count(self, query, counts)
     }
@@ -173,7 +173,7 @@ impl<S: Snapshot> Moment<S> {
         Ok((self.at, requests::kept(self, owner, id)?))
     }
 
-    /// Who has a kept answer under this request id: at most `limit` names, in order. A scan of the rows of this id alone.
+    /// The owners of kept answers under this request id: at most `limit` names, in order. Scans the rows of this id alone.
     pub fn request_owners(&self, id: &RequestId, limit: usize) -> Result<Vec<String>, Fault> {
         requests::owners(self, id, limit)
     }
@@ -188,7 +188,7 @@ impl<S: Snapshot> Moment<S> {
         faults::open(self)
     }
 
-    /// What faulted and was contained, as far as it is kept: up to several megabytes.
+    /// The contained faults that are kept: up to several megabytes.
     pub fn faults(&self) -> Result<FaultsRead, Fault> {
         faults::faults(self)
     }
@@ -199,8 +199,8 @@ impl<S: Snapshot> Moment<S> {
         retention::first_deadline(self, begin)
     }
 
-    /// Up to which revision history can be compacted under the retention rule: keep what is younger than `keep_ms` of
-    /// cluster clock and the last `keep_revisions`, whichever keeps more. `None` when there is nothing to do.
+    /// The revision up to which history can be compacted under the retention rule: it keeps all that is younger than `keep_ms` of
+    /// cluster clock, and the last `keep_revisions`. `None` when there is nothing to do.
     pub fn compactable_to(&self, keep_ms: u64, keep_revisions: u64) -> Result<Option<Revision>, Fault> {
         retention::compactable_to(self, keep_ms, keep_revisions)
     }

@@ -6,8 +6,8 @@
 use super::{KeyRead, ListQuery, ReadPosition, StateFault};
 use crate::types::{Entry, Key, Revision};
 
-/// Hands the queries that need nothing but a moment to a macro: `name(arguments) -> answer;` for each. Whoever has a state makes each
-/// method of [`Queries`](crate::query::Queries) from it.
+/// Hands the queries that need nothing but a moment to a macro: `name(arguments) -> answer;` for each. An owner of a state makes each
+/// method of [`Queries`](crate::query::Queries) from that.
 #[macro_export]
 macro_rules! each_query {
     ($make:ident) => {

@@ -5,7 +5,7 @@
 use crate::machine::Vars;
 use crate::types::{ClusterMillis, Entry, Key, Revision, WallMillis};
 
-/// Where a read was evaluated.
+/// The position at which a read was evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadPosition {
     /// Last applied log index; 0 also while nothing was applied.
@@ -28,7 +28,7 @@ impl ReadPosition {
 /// The answer to a read of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRead {
-    /// Where it was evaluated. For a read in the past, `at.revision` is the revision asked for.
+    /// The position of the read. For one in the past, `at.revision` is the revision asked for.
     pub at: ReadPosition,
     /// The entry, unless missing or expired at that position. Expiry is not judged for a read in the past: there an
     /// entry counts until something superseded or removed it, so that the answer is always the same.
@@ -46,7 +46,7 @@ pub enum PastRead {
     Future(ReadPosition),
 }
 
-/// What to list.
+/// A question for a list of entries.
 #[derive(Debug, Clone)]
 pub struct ListQuery {
     /// First key, inclusive; empty for the very first.
@@ -68,7 +68,7 @@ pub struct ListQuery {
 /// A page of a listing.
 #[derive(Debug, Clone)]
 pub struct ListPage {
-    /// Where it was evaluated; `at.revision` is the revision asked for, where one was.
+    /// The position of the read. `at.revision` is the revision asked for, if one was.
     pub at: ReadPosition,
     /// Keys and entries in the order asked for.
     pub entries: Vec<(Key, Entry)>,
@@ -94,7 +94,7 @@ pub struct Observed<T> {
     pub at: ReadPosition,
     /// Its wall clock.
     pub wall: WallMillis,
-    /// What was found.
+    /// The finding.
     pub found: T,
 }
 

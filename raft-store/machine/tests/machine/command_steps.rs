@@ -335,8 +335,8 @@ fn what_is_buried_before_a_transaction_is_not_counted_as_its_own() {
     let replies = applier.apply_batch(store.index + 1, &later).unwrap();
     let applied_later = applier.finish();
     keep(&mut store, &later, &replies, applied_later);
-    // Three are parsed to be taken out of the index, and one is parsed and looked through three times: 6.5 million steps, of which a command may
-    // take 4.2.
+    // Three are parsed to be taken out of the index, and one is parsed and looked through three times: 6.5 million steps. A
+    // command may take 4.2.
     let checks = vec![check("d/3", criteria(&vec![through_all(); 3]))];
     let then = (0..3).map(|nth| Step::Write(document(&format!("d/{nth}"), list_of(1)))).collect();
     let outcome = applied(&mut store, Action::Txn(Txn { checks, then, ..Txn::default() }));

@@ -167,7 +167,7 @@ fn numbers_and_lists_are_read_as_serde_json_reads_them() {
     }
 }
 
-/// At the begin of a string, and behind so many bytes that they are looked at in blocks.
+/// At the begin of a string, and behind enough bytes that they are looked at in blocks.
 #[test]
 fn strings_are_read_as_serde_json_reads_them() {
     for inner in texts_of(['"', '\\', 'u', 'd', '8', 'n', '\u{1f}', 'é']) {
