@@ -62,7 +62,7 @@ impl Counts {
         self.listens.store(true, Ordering::SeqCst);
     }
 
-    /// Notes what is about to change in `(before, after]`: told before readers can see it, so that whoever sees it finds it here.
+    /// Notes what is about to change in `(before, after]`, before readers can see it: every reader that sees a change finds it here.
     pub(crate) fn note(&self, changes: &[KeyChange], before: Revision, after: Revision) {
         if after == before || !self.listens.load(Ordering::SeqCst) {
             return;

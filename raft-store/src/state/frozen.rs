@@ -10,10 +10,10 @@ use super::reading::{range_options, read_fault};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 
-/// What a walk over much reads at once: it is sequential, and a disk does few large reads faster than many small ones.
+/// Bytes that a long walk reads at once: it is sequential, and a disk does few large reads faster than many small ones.
 const WALK_READ_AHEAD_BYTES: usize = 256 << 10;
 
-/// The state at one position, whatever is applied meanwhile.
+/// The state at one position. It stays the same while further entries are applied.
 pub(crate) type Moment<'d> = query::Moment<Frozen<'d>>;
 
 /// The rows at one position, and the part of its applied row that the machine knows nothing of.
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::raft::wire::MembershipRecord;
 
-    /// Where a cursor is sent.
+    /// A move of a cursor.
     #[derive(Debug, Clone)]
     enum Move {
         First,

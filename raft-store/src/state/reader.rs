@@ -226,7 +226,7 @@ impl StateReader {
         (wall, since): (WallMillis, Instant),
         until: Instant,
     ) -> Result<bool, StateFault> {
-        // What was claimed here a moment ago must not look due.
+        // A task that was claimed here a moment ago must not look due.
         let reached = async {
             self.wait_revision(revision).await;
             self.wait_answered().await;
