@@ -24,7 +24,7 @@ struct Module {
     source: Source,
 }
 
-/// Where a path leads.
+/// The end of a path.
 #[derive(Debug, Clone, Copy)]
 enum Found {
     /// To this module.
@@ -71,7 +71,7 @@ impl Modules {
         self.list.len()
     }
 
-    /// What each file imports of others.
+    /// The imports of each file from others.
     pub fn imports(&self) -> Imports<'_> {
         let mut imports = Imports::new();
         for (from, to) in self.links() {
@@ -80,7 +80,7 @@ impl Modules {
         imports
     }
 
-    /// What the modules of each module import of each other, those within them included.
+    /// The imports between the modules within each module. Each stands for all that lies within it.
     pub fn imports_of_siblings(&self) -> BTreeMap<&str, Imports<'_>> {
         let mut rooms: BTreeMap<&str, Imports<'_>> = BTreeMap::new();
         for (from, to) in self.links() {
@@ -94,7 +94,7 @@ impl Modules {
         rooms
     }
 
-    /// All imports between modules of which neither lies within the other.
+    /// All imports between two modules, unless one lies within the other.
     fn links(&self) -> BTreeSet<(usize, usize)> {
         let mut links = BTreeSet::new();
         for (from, module) in self.list.iter().enumerate() {
@@ -124,7 +124,7 @@ impl Modules {
         way
     }
 
-    /// Where a path in a module leads, if not out of all these crates.
+    /// Follows a path in a module. `None` if it leads out of all these crates.
     fn resolve<'m>(&'m self, from: usize, path: &'m [String], asked: &mut Asked<'m>) -> Option<Found> {
         let (first, rest) = path.split_first()?;
         let mut found = match (first.as_str(), self.libraries.get(first)) {
@@ -149,7 +149,7 @@ impl Modules {
         Some(found)
     }
 
-    /// What a name means in a module.
+    /// Looks up a name in a module.
     fn look_up<'m>(&'m self, module: usize, name: &'m str, asked: &mut Asked<'m>) -> Option<Found> {
         if asked.contains(&(module, name)) {
             return None;

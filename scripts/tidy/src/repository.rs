@@ -24,7 +24,7 @@ impl Repository {
     /// Reads all packages of the workspace.
     ///
     /// # Panics
-    /// Where a file cannot be read, or a manifest looks otherwise than all do.
+    /// A file cannot be read, or a manifest has another form than the others.
     pub fn read() -> Self {
         let mut repository = Self::default();
         let manifest = text(&root().join("Cargo.toml"));

@@ -1,4 +1,4 @@
-//! What a file of Rust says of others: its modules, its imports, and the paths that it writes out.
+//! The references in a file of Rust: its modules, its imports, and the paths that it writes out.
 //!
 //! Owns the reading, which knows words and brackets alone. Leaves out tests within a file. Never knows where a path leads.
 
@@ -13,7 +13,7 @@ const ITEMS: [&str; 9] = ["mod", "struct", "enum", "union", "trait", "type", "co
 /// The attribute of tests.
 const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
 
-/// What a file says.
+/// The references and items of a file.
 #[derive(Debug, Default)]
 pub struct Source {
     /// Modules that are files of their own.
@@ -227,7 +227,7 @@ fn raw_string(rest: &str) -> Option<usize> {
 fn character_or_lifetime(rest: &str) -> usize {
     let content = &rest[1..];
     if let Some(escape) = content.strip_prefix('\\') {
-        // What is escaped may be the quote itself.
+        // The escaped character may be the quote itself.
         let first = escape.chars().next().map_or(0, char::len_utf8);
         return escape[first..].find('\'').map_or(rest.len(), |end| 2 + first + end + 1);
     }

@@ -52,7 +52,7 @@ const CIRCLES_LEFT: [(&str, &[&str]); 6] = [
     ("cluster-tests/src", &["history/mod.rs", "workload/mod.rs"]),
 ];
 
-/// Where `ARCHITECTURE.md` means what it names, if not from the root: the way in is all there.
+/// Directory of names in `ARCHITECTURE.md` that do not begin at the root: the table of the way in has such.
 const CORE: &str = "node/core/src/";
 
 /// The graph of all files.
@@ -111,7 +111,7 @@ fn architecture_names_what_exists() {
     let (mut missing, mut count, mut last) = (Vec::new(), 0, String::new());
     for name in names(&text) {
         count += 1;
-        // What was named last may be the directory of it, or lie beside it.
+        // The last name may be its directory, or lie beside it.
         let home = last.trim_end_matches('/').rsplit_once('/').map_or(String::new(), |(home, _)| format!("{home}/"));
         let places = ["", CORE, &last, &home].map(|place| format!("{place}{name}"));
         match places.into_iter().find(|place| is_there(place)) {
@@ -144,7 +144,7 @@ fn is_path(text: &str) -> bool {
     text.chars().all(is_of_path) && !text.starts_with('/') && (text.contains('/') || is_file)
 }
 
-/// What `a/{b,c}` stands for.
+/// The names that `a/{b,c}` stands for.
 fn alternatives(text: &str) -> Vec<String> {
     let Some((before, rest)) = text.split_once('{') else { return vec![text.to_owned()] };
     let (list, after) = rest.split_once('}').expect("the list ends");
