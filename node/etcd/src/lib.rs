@@ -1,6 +1,6 @@
 //! etcd's v3 API on the client port: gRPC, and the JSON gateway below `/v3`.
 //!
-//! An adapter over [`gateway`], beside `quorate-node-http`: the same state, the same way to the log, the same
+//! An adapter over [`gateway`](quorate_node_core::gateway), beside `quorate-node-http`: the same state, the same way to the log, the same
 //! admission, permissions and audit. Owns what etcd's messages mean in terms of entries, sessions and transactions. What is not the
 //! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `method`, `service` and `message` (the way of every call), the groups of calls
 //! (`kv`, `lease`, `watch`, `cluster`, `maintenance`, `auth`, `users`, `roles`, `lock`, `election`), then what they use.

@@ -1,9 +1,9 @@
 //! The public HTTP API: from a request to an answer.
 //!
 //! Owns every route; each resource declares its own, with the types, policy and description of each operation. Knows nothing of
-//! Raft or RocksDB: everything it asks of the node goes through [`Backend`](crate::backend::Backend). The order of reading: `router`
+//! Raft or RocksDB: everything it asks of the node goes through [`Backend`](quorate_node_core::backend::Backend). The order of reading: `router`
 //! (all routes), `service` (the way of every request), the resources, then what they use: `input`, `output`. What another
-//! protocol would share is in [`gateway`].
+//! protocol would share is in [`gateway`](quorate_node_core::gateway).
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]

@@ -7,7 +7,7 @@ use super::{KeyRead, ListQuery, ReadPosition, StateFault};
 use crate::types::{Entry, Key, Revision};
 
 /// Hands the queries that need nothing but a moment to a macro: `name(arguments) -> answer;` for each. An owner of a state makes each
-/// method of [`Queries`](crate::query::Queries) from that.
+/// method of [`Queries`] from that.
 #[macro_export]
 macro_rules! each_query {
     ($make:ident) => {
