@@ -109,12 +109,17 @@ def test_an_interrupt_while_a_lock_is_released_goes_on_in_the_background() -> No
         return hanging.pop()
 
     cluster = Coordination(special)
-    with Scripted(cluster) as server, client_of(server) as client, client.session() as session:
-        with pytest.raises(KeyboardInterrupt):
+    # A shell that starts tests in the background has them ignore interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with Scripted(cluster) as server, client_of(server) as client, client.session() as session:
+            with pytest.raises(KeyboardInterrupt):
+                with session.lock("l"):
+                    pass
             with session.lock("l"):
-                pass
-        with session.lock("l"):
-            assert cluster.released == [{"token": "5"}]
+                assert cluster.released == [{"token": "5"}]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such signals here")
