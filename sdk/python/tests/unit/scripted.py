@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -78,6 +79,11 @@ class Scripted:
             threading.Thread(target=self._serve, args=(client, self.connections), daemon=True).start()
 
     def _serve(self, client: socket.socket, connection: int) -> None:
+        # A client may leave whenever it likes, by a reset as well.
+        with suppress(ConnectionError):
+            self._answer_all(client, connection)
+
+    def _answer_all(self, client: socket.socket, connection: int) -> None:
         reply = Reply()
         with client, client.makefile("rb") as source:
             while (asked := self._read(source)) is not None:
