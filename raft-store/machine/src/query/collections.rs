@@ -23,8 +23,7 @@ pub struct CollectionsPage {
 
 /// A collection, if it is declared.
 pub fn collection(moment: &Moment<impl Snapshot>, name: &CollectionName) -> Result<Option<CollectionRow>, Fault> {
-    let row = moment.snapshot.get_pinned(collection::row_key(name.as_str().as_bytes()))?;
-    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+    moment.decoded(collection::row_key(name.as_str().as_bytes()))
 }
 
 /// Collections after this name, within bounds; a first one always.

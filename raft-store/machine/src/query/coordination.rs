@@ -6,7 +6,6 @@ mod locks;
 mod sessions;
 
 use super::{Moment, Observed, Page, Snapshot};
-use crate::codec;
 use crate::keyspace::gates;
 use crate::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{PartyAt, SessionRow};
@@ -170,8 +169,7 @@ impl<S: Snapshot> Moment<S> {
     /// A barrier, and what a session is to it.
     pub fn barrier(&self, name: &Name, session: Option<SessionId>) -> Result<Observed<BarrierRead>, Fault> {
         self.observe(|moment| {
-            let row = moment.snapshot.get_pinned(gates::barrier_key(name))?;
-            let row = row.map(|row| codec::decode(&row)).transpose()?;
+            let row = moment.decoded(gates::barrier_key(name))?;
             let is_in = session.map(|id| sessions::is_in(moment, id, name)).transpose()?.unwrap_or(false);
             let lives = session.map(|id| sessions::lives(moment, id)).transpose()?.unwrap_or(false);
             Ok(BarrierRead { row, is_in, lives })
@@ -180,10 +178,7 @@ impl<S: Snapshot> Moment<S> {
 
     /// A latch.
     pub fn latch(&self, name: &Name) -> Result<Observed<Option<LatchRow>>, Fault> {
-        self.observe(|moment| {
-            let row = moment.snapshot.get_pinned(gates::latch_key(name))?;
-            Ok(row.map(|row| codec::decode(&row)).transpose()?)
-        })
+        self.observe(|moment| moment.decoded(gates::latch_key(name)))
     }
 
     /// How much of it there is; looks at every lock in use, `locks_max` at most.

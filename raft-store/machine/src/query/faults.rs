@@ -42,8 +42,7 @@ pub struct Parked {
 
 /// How much was contained.
 pub fn counts(moment: &Moment<impl Snapshot>) -> Result<FaultCounts, Fault> {
-    let row = moment.snapshot.get_pinned(fault::COUNTS_KEY)?;
-    Ok(row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default())
+    Ok(moment.decoded(fault::COUNTS_KEY)?.unwrap_or_default())
 }
 
 /// How many commands are kept and how many pieces of work are set aside: what somebody can still do something about.

@@ -3,7 +3,6 @@
 //! Owns where the kept answer of a request id is looked for. Never keeps one, and never says who may be told of it.
 
 use super::{Cursor, Moment, Snapshot};
-use crate::codec;
 use crate::keyspace::bucket;
 use crate::keyspace::request::{self, KeptReply};
 use crate::machine::Fault;
@@ -12,8 +11,9 @@ use crate::types::RequestId;
 /// The kept answer of an id of `owner`, as apply finds it.
 pub fn kept(moment: &Moment<impl Snapshot>, owner: &str, id: &RequestId) -> Result<Option<KeptReply>, Fault> {
     for bucket in live(moment).rev() {
-        if let Some(row) = moment.snapshot.get_pinned(request::row_key(bucket, owner, &id.0))? {
-            return Ok(Some(codec::decode(&row)?));
+        let kept = moment.decoded(request::row_key(bucket, owner, &id.0))?;
+        if kept.is_some() {
+            return Ok(kept);
         }
     }
     Ok(None)

@@ -128,8 +128,7 @@ impl<S: Snapshot> Moment<S> {
 
     /// A queue; empty where nothing was scheduled into it yet.
     pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), Fault> {
-        let row = self.snapshot.get_pinned(task::queue_key(name))?;
-        let row = row.map(|row| codec::decode(&row)).transpose()?.unwrap_or_default();
+        let row = self.decoded(task::queue_key(name))?.unwrap_or_default();
         Ok((self.at, queue_view(self, name.clone(), row)?))
     }
 
@@ -166,8 +165,7 @@ impl<S: Snapshot> Moment<S> {
 }
 
 fn task_row(moment: &Moment<impl Snapshot>, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
-    let row = moment.snapshot.get_pinned(task::row_key(queue, id))?;
-    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+    moment.decoded(task::row_key(queue, id))
 }
 
 fn tasks(moment: &Moment<impl Snapshot>, query: &TasksQuery) -> Result<TasksPage, Fault> {

@@ -35,7 +35,7 @@ fn written() -> (Store, Moment<MemoryView>) {
     (store, moment)
 }
 
-/// What is there at a revision by the rows alone, expiry aside.
+/// Entries at a revision, read from the rows. Expired ones are included.
 fn there(store: &Store, revision: Revision) -> Vec<(Key, Entry)> {
     KEYS.iter().filter_map(|name| Some((key(name), store.read_at(name.as_bytes(), revision)?))).collect()
 }

@@ -37,8 +37,7 @@ pub(super) fn holder(
     lock: &LockName,
     token: Revision,
 ) -> Result<Option<HolderRow>, Fault> {
-    let row = moment.snapshot.get_pinned(lock_queue::holder_key(lock, token))?;
-    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+    moment.decoded(lock_queue::holder_key(lock, token))
 }
 
 /// How many places are before this one.
@@ -63,8 +62,7 @@ pub(super) fn places_before(
 
 /// What is known of a lock beside its parties.
 fn head(moment: &Moment<impl Snapshot>, lock: &LockName) -> Result<Option<LockHead>, Fault> {
-    let head = moment.snapshot.get_pinned(lock_queue::head_key(lock))?;
-    Ok(head.map(|row| codec::decode(&row)).transpose()?)
+    moment.decoded(lock_queue::head_key(lock))
 }
 
 /// A lock with its parties. Where many come and go, what stands before those who are there now, or behind them, are traces alone: of both

@@ -14,8 +14,7 @@ use crate::types::{Key, Name, SessionId};
 
 /// The row of a session that lives.
 pub(super) fn row(moment: &Moment<impl Snapshot>, id: SessionId) -> Result<Option<SessionRow>, Fault> {
-    let row = moment.snapshot.get_pinned(session::row_key(id))?;
-    Ok(row.map(|row| codec::decode(&row)).transpose()?)
+    moment.decoded(session::row_key(id))
 }
 
 /// Whether there is such a session.
