@@ -18,6 +18,7 @@ pub mod keyspace;
 pub mod level;
 pub mod limits;
 pub mod machine;
+pub mod memory;
 pub mod mutants;
 pub mod query;
 pub mod rules;

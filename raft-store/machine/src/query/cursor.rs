@@ -95,6 +95,26 @@ impl Snapshot for MemoryView {
     }
 }
 
+/// Rows that somebody else has.
+impl Snapshot for &MemoryView {
+    type Pinned<'s>
+        = &'s [u8]
+    where
+        Self: 's;
+    type Cursor<'s>
+        = MemoryCursor<'s>
+    where
+        Self: 's;
+
+    fn get_pinned(&self, row_key: impl AsRef<[u8]>) -> Result<Option<&[u8]>, Fault> {
+        MemoryView::get_pinned(self, row_key)
+    }
+
+    fn rows(&self, start: &[u8], end: &[u8]) -> MemoryCursor<'_> {
+        MemoryView::rows(self, start, end)
+    }
+}
+
 /// A cursor over rows in memory.
 #[derive(Debug)]
 pub struct MemoryCursor<'s> {

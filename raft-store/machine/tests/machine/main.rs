@@ -18,6 +18,7 @@ mod machine_properties;
 mod machine_quotas;
 mod machine_support;
 mod machine_tasks;
+mod memory_state;
 mod queries;
 mod range_steps;
 mod rules_conform;
