@@ -2,6 +2,7 @@
 
 mod access;
 mod coordination;
+pub mod surroundings;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -10,7 +11,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use quorate_api::{Role, StatusAnswer};
+use quorate_api::StatusAnswer;
 use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::audit::{AuditEffect, AuditLine, AuditOp, Refusal};
 use quorate_machine::keyspace::changes::{Cause, KeyChange, ValueChange};
@@ -31,7 +32,7 @@ use quorate_node_core::app::integrity::Repaired;
 use quorate_node_core::app::{AppError, Consistency, LeaderHint};
 use quorate_node_core::backend::{Backend, DigestAt};
 use quorate_node_core::millis::wall_now;
-use quorate_node_core::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
+use quorate_node_core::peer::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::state::{ChangeSet, Feed};
 use tokio::sync::Notify;
@@ -838,29 +839,11 @@ impl Backend for Fake {
     }
 
     fn members_seen(&self, _: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
-        Box::pin(async move {
-            let member = |id| MemberSeen {
-                id,
-                peer_addr: format!("127.0.0.1:720{id}"),
-                client_addr: format!("127.0.0.1:710{id}"),
-                votes: id != 4,
-                is_heard: id != 3,
-                lag: if id == 3 { u64::MAX } else { 0 },
-                last_contact_ms: (id != 3).then_some(5),
-            };
-            let members = (1..=4).map(member).collect();
-            Ok(MembersSeen { leader: 2, changing: false, majority: 2, prospect: "well".into(), members })
-        })
+        Box::pin(async move { Ok(surroundings::members_seen()) })
     }
 
-    fn change_members(&self, ask: MemberRequest, _: Instant) -> BoxFuture<'_, Result<MemberReply, AppError>> {
-        Box::pin(async move {
-            let explanation = vec![format!("{:?}", ask.change)];
-            match ask.change {
-                MemberChange::Remove { id: 9 } => Err(AppError::Refused("it is the last voter".into())),
-                _ => Ok(MemberReply { changed: !ask.dry_run, explanation, voters: vec![1, 2], learners: vec![4] }),
-            }
-        })
+    fn change_members(&self, asked: MemberRequest, _: Instant) -> BoxFuture<'_, Result<MemberReply, AppError>> {
+        Box::pin(async move { surroundings::change_members(&asked) })
     }
 
     fn wait_key_change<'a>(&'a self, _: &'a Key, _: u64, wait: Duration) -> BoxFuture<'a, ()> {
@@ -918,16 +901,7 @@ impl Backend for Fake {
     }
 
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
-        let revision = self.position().revision;
-        begun(revision);
-        let end = BackupEnd { rows: 0, row_bytes: 0, blocks: 0, revision, digest: 0 };
-        // More than the pieces that wait for a reader.
-        let pieces = self.with(|state| state.backup_pieces);
-        for _ in 0..pieces {
-            sink.write_all(&[7; 64 * 1024])?;
-        }
-        sink.flush()?;
-        Ok(end)
+        surroundings::back_up(self.with(|state| state.backup_pieces), self.position().revision, sink, begun)
     }
 
     fn digest(&self) -> DigestAt {
@@ -939,7 +913,7 @@ impl Backend for Fake {
     }
 
     fn leader_hint(&self) -> LeaderHint {
-        LeaderHint { term: 7, leader_id: Some(2) }
+        surroundings::leader_hint()
     }
 
     fn staleness_ms(&self) -> Option<u64> {
@@ -951,38 +925,7 @@ impl Backend for Fake {
     }
 
     fn status(&self) -> StatusAnswer {
-        StatusAnswer {
-            cluster_id: "0123456789abcdef0123456789abcdef".into(),
-            node_id: 1,
-            incarnation: String::new(),
-            version: "test".into(),
-            role: Role::Follower,
-            ready: true,
-            warnings: Vec::new(),
-            leader_id: Some(2),
-            leader_client_addr: None,
-            term: 7,
-            epoch: 0,
-            epoch_revision: 0,
-            members: Vec::new(),
-            last_log_index: 4,
-            committed_index: 3,
-            applied_index: 2,
-            snapshot_index: 1,
-            purged_index: 0,
-            revision: 1,
-            oldest_revision: 1,
-            cluster_clock_ms: 1_000,
-            digest: String::new(),
-            level: 2,
-            level_known: 2,
-            disk_free_bytes: None,
-            disk_size_bytes: None,
-            entries: 0,
-            stored_bytes: 0,
-            history_bytes: 0,
-            quota_bytes: 0,
-        }
+        surroundings::status()
     }
 
     fn quarantine(&self) -> Option<String> {
