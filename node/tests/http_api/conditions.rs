@@ -2,27 +2,26 @@
 
 use quorate_api::{Applied, Cas, ErrorCode};
 use quorate_machine::document::{Criteria, Json};
-use quorate_machine::types::{Action, ContentKind, Value};
+use quorate_machine::types::Action;
 
-use crate::raw::{Response, Server};
+use crate::raw::{NodeServer as Server, Response};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// A server with the entry `k` at cas 3, which was 2 before.
 async fn server() -> Server {
-    let server = Server::start().await;
-    for value in [b"1", b"2"] {
-        server.backend.seed("k", Value { kind: ContentKind::Json, data: value.to_vec() });
-    }
-    server
+    server_with("1", "2").await
 }
 
 /// The same, where `k` is a document.
 async fn server_with_document() -> Server {
+    server_with("{}", "{}").await
+}
+
+async fn server_with(first: &str, second: &str) -> Server {
     let server = Server::start().await;
-    for value in [b"{}", b"{}"] {
-        server.backend.seed("k", Value { kind: ContentKind::Json, data: value.to_vec() });
-    }
+    assert_eq!(server.put_json("/v1/kv/k", first).await.status, 201);
+    assert_eq!(server.put_json("/v1/kv/k", second).await.status, 200);
     server
 }
 
@@ -94,11 +93,15 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
 #[tokio::test]
 async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
     let server = server().await;
-    server.backend.lock_entry("k", 4_242);
+    let locked = server.ask("POST", "/v1/ops", &[JSON], br#"{"op":"lock","key":"k"}"#).await.json();
+    let key = locked["cas"].as_str().expect("the key of the lock");
+    let tag = format!("\"{key}\"");
     for (lines, status) in [
         (vec![("If-Match", "\"3\"")], 412),
-        (vec![("If-Match", "\"4242\"")], 412),
-        (vec![("If-None-Match", "\"4242\"")], 200),
+        // The revision of the lock is the cas for nobody.
+        (vec![("If-Match", "\"4\"")], 412),
+        (vec![("If-Match", tag.as_str())], 412),
+        (vec![("If-None-Match", tag.as_str())], 200),
         (vec![("If-None-Match", "*")], 304),
         (vec![], 200),
     ] {
@@ -107,7 +110,7 @@ async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
             assert_eq!(answer.status, status, "{method} {lines:?}");
             assert_eq!(answer.header("etag"), None, "{method} {lines:?}");
             let all = format!("{answer:?}") + &answer.text();
-            assert!(!all.contains("4242"), "{method} {lines:?} tells the cas: {all}");
+            assert!(!all.contains(key), "{method} {lines:?} tells the cas: {all}");
         }
     }
 }
@@ -208,7 +211,7 @@ async fn a_long_poll_waits_until_the_entry_is_none_of_those_known() {
     let mut waiting = server.connect().await;
     let known = [("If-None-Match", "\"2\", \"3\"")];
     waiting.send_request("GET", "/v1/kv/k?wait_ms=20000", &known, b"").await;
-    server.backend.seed("k", Value { kind: ContentKind::Json, data: b"3".to_vec() });
+    server.put_json("/v1/kv/k", "3").await;
     let seen = waiting.response(false).await;
     assert_eq!((seen.status, &seen.json()["value"]), (200, &3.into()));
     // A reader that wants what is not there any more does not wait.

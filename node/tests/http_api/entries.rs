@@ -6,8 +6,9 @@ use quorate_api::{Cas, EntryView, RequestAnswer, RequestState, WriteAnswer};
 use quorate_machine::document::{Json, Patch};
 use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Value};
 use quorate_node_core::app::{AppError, Consistency};
+use quorate_node_core::backend::Backend;
 
-use crate::raw::Server;
+use crate::raw::NodeServer as Server;
 
 fn patch(text: &str) -> Change {
     let json = Json::parse(text.as_bytes()).expect("JSON");
@@ -285,12 +286,25 @@ async fn a_long_poll_ends_with_the_change_or_with_304() {
     let mut waiting = server.connect().await;
     waiting.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=20000", &[], b"").await;
     // Whether the change comes before the wait or during it, it must be seen.
-    server.backend.seed("k", Value { kind: ContentKind::Json, data: b"1".to_vec() });
+    server.put_json("/v1/kv/k", "1").await;
     let seen = waiting.response(false).await;
     assert_eq!((seen.status, &seen.json()["value"]), (200, &1.into()));
     waiting.send_request("GET", "/v1/kv/k?if_none_match=2&wait_ms=20000", &[], b"").await;
     server.ask("DELETE", "/v1/kv/k", &[], b"").await;
     assert_eq!(waiting.response(false).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_entry_is_there_for_as_long_as_it_was_to_be() {
+    let server = Server::start().await;
+    server.put_json("/v1/kv/k?ttl_ms=500", "1").await;
+    server.backend.advance(Duration::from_millis(499));
+    assert_eq!(server.get("/v1/kv/k").await.json()["ttl_ms"], 1);
+    let mut waiting = server.connect().await;
+    waiting.send_request("GET", "/v1/kv/k?if_none_match=2&wait_ms=20000", &[], b"").await;
+    server.backend.advance(Duration::from_millis(1));
+    assert_eq!(waiting.response(false).await.status, 404);
+    assert_eq!(server.put_json("/v1/kv/k", "2").await.status, 201);
 }
 
 #[tokio::test]
@@ -315,5 +329,7 @@ async fn health_tells_of_the_process_and_of_the_cluster() {
     assert_eq!(moved.json()["leader_id"], 3);
     assert_eq!(server.ask("POST", "/v1/cluster/leader", &[], b"").await.json()["leader_id"], 2);
     assert_eq!(server.get("/v1/cluster/status").await.json()["term"], "7");
-    assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{:032x}", 0xabc));
+    server.put_json("/v1/kv/k", "1").await;
+    let digest = server.backend.digest().digest;
+    assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{digest:032x}"));
 }

@@ -6,7 +6,7 @@ use quorate_node_core::app::Consistency;
 use serde_json::{Value as Json, json};
 
 use crate::fake::WALL;
-use crate::raw::{Response, Server};
+use crate::raw::{NodeServer as Server, Response};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

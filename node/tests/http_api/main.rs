@@ -5,6 +5,7 @@
 
 mod fake;
 mod http_2;
+mod memory_node;
 mod raw;
 
 mod access;

@@ -1,11 +1,13 @@
-//! A served fake, and an HTTP/1.1 client that sends exactly the bytes it is given.
+//! A served node of tests, and an HTTP/1.1 client that sends exactly the bytes it is given.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ErrorCode, Problem};
+use quorate_machine::types::Command;
 use quorate_node::client_port::{ServeSettings, route_templates, serve};
+use quorate_node_core::backend::Backend;
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
@@ -20,13 +22,48 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::fake::Fake;
+use crate::memory_node::MemoryNode;
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-pub struct Server {
+/// A node that can be served.
+pub trait TestNode: Backend + Clone {
+    /// One that was asked nothing yet.
+    fn empty() -> Self;
+    /// Every command that reached it.
+    fn commands(&self) -> Vec<Command>;
+}
+
+impl TestNode for Fake {
+    fn empty() -> Self {
+        Self::new()
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        Self::commands(self)
+    }
+}
+
+impl TestNode for MemoryNode {
+    fn empty() -> Self {
+        Self::new()
+    }
+
+    fn commands(&self) -> Vec<Command> {
+        Self::commands(self)
+    }
+}
+
+/// A server over a fake, which is told what commands come to.
+pub type Server = Served<Fake>;
+
+/// A server over a node that decides for itself.
+pub type NodeServer = Served<MemoryNode>;
+
+pub struct Served<N> {
     pub addr: SocketAddr,
-    pub backend: Fake,
+    pub backend: N,
     pub metrics: Arc<Metrics>,
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
@@ -74,7 +111,7 @@ pub fn serve_settings() -> ServeSettings {
     }
 }
 
-impl Server {
+impl<N: TestNode> Served<N> {
     pub async fn start() -> Self {
         Self::start_with(api_settings(), serve_settings()).await
     }
@@ -85,7 +122,7 @@ impl Server {
     }
 
     pub fn start_on(listener: TcpListener, api: ApiSettings, settings: ServeSettings) -> Self {
-        let backend = Fake::new();
+        let backend = N::empty();
         let addr = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let metrics = Metrics::new(&route_templates());

@@ -1,0 +1,107 @@
+//! Sessions, locks, elections, barriers and latches of a node in memory: how requests wait for them.
+
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use quorate_machine::query::{Observed, Queries, StateFault};
+use quorate_machine::types::{Action, Command, Key, Outcome, SessionId, SessionOp, SessionReply};
+use quorate_node_core::app::renewals::{Renewed, Renewer};
+use quorate_node_core::app::{AppError, Consistency, LockPlace};
+use quorate_node_core::backend::{Backend, Coordination, IsDone};
+
+use super::MemoryNode;
+
+/// Whoever looks first once there is no lock has the turn.
+struct Place {
+    node: MemoryNode,
+    key: Key,
+}
+
+impl LockPlace for Place {
+    fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>> {
+        Box::pin(async move {
+            loop {
+                let changed = self.node.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                let read = self.node.get(&self.key)?;
+                if !read.entry.is_some_and(|entry| entry.meta.is_locked_at(read.at.clock)) {
+                    return Ok(true);
+                }
+                if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                    return Ok(false);
+                }
+            }
+        })
+    }
+}
+
+impl Coordination for MemoryNode {
+    fn renew(
+        &self,
+        _: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(async move {
+            let action = Action::Session(SessionOp::Renew(sessions));
+            let reply = self.write(Command::unnamed(action), deadline).await?;
+            match reply.outcome {
+                Outcome::Session(SessionReply::Renewed(each)) => {
+                    Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })
+                }
+                other => panic!("not of a renewal: {other:?}"),
+            }
+        })
+    }
+
+    fn owners_of<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+        Box::pin(async move {
+            let seen = self.session_owners(sessions)?;
+            if seen.found.iter().all(Option::is_some) {
+                return Ok(seen);
+            }
+            self.read_barrier(Consistency::Linearizable, deadline).await?;
+            Ok(self.session_owners(sessions)?)
+        })
+    }
+
+    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if self.position().index >= index {
+                    return;
+                }
+                changed.await;
+            }
+        })
+    }
+
+    fn wait_woken<'a>(
+        &'a self,
+        _: &'a Key,
+        wait: Duration,
+        is_done: IsDone<'a>,
+    ) -> BoxFuture<'a, Result<(), StateFault>> {
+        Box::pin(async move {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if !is_done()? {
+                let _either = tokio::time::timeout(wait, changed).await;
+            }
+            Ok(())
+        })
+    }
+
+    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
+        Box::new(Place { node: self.clone(), key })
+    }
+}

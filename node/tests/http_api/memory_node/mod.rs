@@ -1,0 +1,340 @@
+//! A node in memory: the real machine and its queries, and a log of one entry at a time.
+//!
+//! Owns how a command becomes an entry, what readers and watchers see of it, and clocks that stand until a test moves them. What the cluster
+//! round it would say is `surroundings`'; where it fails on purpose is `faults`'.
+
+mod coordination;
+mod faults;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use quorate_api::StatusAnswer;
+use quorate_machine::command_codec;
+use quorate_machine::machine::Vars;
+use quorate_machine::memory::MemoryState;
+use quorate_machine::query::{KeyRead, ListQuery, Queries, ReadPosition, StateFault};
+use quorate_machine::types::{
+    Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, QueueName, Reply, Revision, Value,
+    WallMillis, WriteOp,
+};
+use quorate_node_core::app::integrity::Repaired;
+use quorate_node_core::app::{AppError, Consistency, LeaderHint};
+use quorate_node_core::backend::{Backend, DigestAt};
+use quorate_node_core::peer::members::{MemberReply, MemberRequest, MembersSeen};
+use quorate_store::backup::{BackupEnd, BackupError};
+use quorate_store::state::{ChangeSet, Feed};
+use tokio::sync::Notify;
+
+use crate::fake::{WALL, surroundings};
+use faults::Faults;
+
+/// The cluster clock at the start.
+pub const CLOCK: u64 = 1_000;
+/// The log index before the first command: 100 more than the revision, as long as each command takes one.
+const INDEX: u64 = 101;
+/// Entries expired by one command.
+const EXPIRE_LIMIT: u32 = 64;
+
+#[derive(Clone)]
+pub struct MemoryNode {
+    inner: Arc<Mutex<Inner>>,
+    changed: Arc<Notify>,
+    feed: Arc<Feed>,
+}
+
+struct Inner {
+    state: MemoryState,
+    /// The revision at which the value of each key changed last.
+    values_changed: BTreeMap<Key, Revision>,
+    faults: Faults,
+    /// Every command that came, and until when each could be proposed.
+    asked: Vec<(Command, Instant)>,
+    barriers: Vec<Consistency>,
+}
+
+impl MemoryNode {
+    pub fn new() -> Self {
+        let vars = Vars { clock: CLOCK, wall: WALL, ..Vars::default() };
+        let feed = Feed::new(vars.revision, 1 << 20);
+        let inner = Inner {
+            state: MemoryState::new(vars, INDEX),
+            values_changed: BTreeMap::new(),
+            faults: Faults::default(),
+            asked: Vec::new(),
+            barriers: Vec::new(),
+        };
+        Self { inner: Arc::new(Mutex::new(inner)), changed: Arc::new(Notify::new()), feed }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Inner) -> T) -> T {
+        act(&mut self.inner.lock().expect("no test panics while it holds the node"))
+    }
+
+    /// Every command that was to be written, whatever became of it.
+    pub fn commands(&self) -> Vec<Command> {
+        self.with(|node| node.asked.iter().map(|(command, _)| command.clone()).collect())
+    }
+
+    /// From now on it was asked nothing yet.
+    pub fn forget_commands(&self) {
+        self.with(|node| node.asked.clear());
+    }
+
+    /// The write of one entry that came last.
+    pub fn last_op(&self) -> WriteOp {
+        match self.commands().pop().expect("a command came").action {
+            Action::Write(op) => op,
+            other => panic!("not a write: {other:?}"),
+        }
+    }
+
+    /// Until when the last command could be proposed.
+    pub fn last_deadline(&self) -> Instant {
+        self.with(|node| node.asked.last().expect("a command came").1)
+    }
+
+    /// How fresh each read was asked to be.
+    pub fn barriers(&self) -> Vec<Consistency> {
+        self.with(|node| node.barriers.clone())
+    }
+
+    /// Does something that no client asked for, as an entry of the log.
+    fn act(&self, action: Action) -> Reply {
+        self.with(|node| node.put_in_log(&[Command::unnamed(action)], &self.feed)).remove(0)
+    }
+
+    /// Puts an entry there that no client wrote; gives its revision.
+    pub fn seed(&self, key: &str, value: Value) -> Revision {
+        let change = Change::Upsert(value);
+        let key = Key::new(key).expect("a key");
+        let reply = self.act(Action::Write(WriteOp { change, expiry: Expiry::Never, ..WriteOp::removal(key, false) }));
+        assert!(matches!(reply.outcome, Outcome::Written(_)), "{reply:?}");
+        self.changed.notify_waiters();
+        reply.revision
+    }
+
+    /// Compacts to a revision, which is the oldest that can be read from then on.
+    pub fn compact_to(&self, revision: Revision) {
+        self.maintain(Maintenance::Compact { revision, groups_max: u32::MAX });
+    }
+
+    /// Lets time go by: both clocks move, and what is due happens.
+    pub fn advance(&self, by: Duration) {
+        let ms = u64::try_from(by.as_millis()).expect("a time that a test waits for");
+        self.with(|node| {
+            let Vars { clock, wall, .. } = *node.state.vars();
+            node.put_batch(clock + ms, wall + ms, &[], &self.feed);
+        });
+        self.maintain(Maintenance::ExpireDue { limit: EXPIRE_LIMIT });
+    }
+
+    /// Takes steps of housekeeping until nothing of it is left.
+    fn maintain(&self, what: Maintenance) {
+        loop {
+            match self.act(Action::Maintain(what)).outcome {
+                Outcome::Maintained { more: true, .. } => {}
+                Outcome::Maintained { more: false, .. } => break,
+                other => panic!("housekeeping came to {other:?}"),
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Decides a command that came from a client.
+    fn decide(&self, command: Command) -> Result<Reply, AppError> {
+        let decided = self.with(|node| {
+            if let Some(end) = node.faults.end_of_write(node.asked.len()) {
+                let at = node.state.position();
+                return end.map(|outcome| Reply {
+                    index: at.index,
+                    revision: at.revision,
+                    clock: at.clock,
+                    replayed: false,
+                    outcome,
+                });
+            }
+            Ok(node.put_in_log(&[command], &self.feed).remove(0))
+        });
+        self.changed.notify_waiters();
+        decided
+    }
+}
+
+impl Inner {
+    /// Applies commands where the clocks stand; one reply for each.
+    fn put_in_log(&mut self, commands: &[Command], feed: &Feed) -> Vec<Reply> {
+        let Vars { clock, wall, .. } = *self.state.vars();
+        self.put_batch(clock, wall, commands, feed)
+    }
+
+    fn put_batch(&mut self, clock: u64, wall: WallMillis, commands: &[Command], feed: &Feed) -> Vec<Reply> {
+        let commands = commands.iter().map(command_codec::encode_command).collect();
+        let entry = Batch { clock, wall, seed: [7; 16], commands };
+        let step = self.state.apply(&entry).expect("the machine has no fault of its own");
+        assert_eq!(step.contained, [], "a fault was contained, which is a bug");
+        let of_values = step.changed.iter().filter(|change| change.value.is_some());
+        self.values_changed.extend(of_values.map(|change| (change.key.clone(), change.revision)));
+        let at = self.state.position();
+        let (changes, names, before) = (step.changed, &step.woken, step.before);
+        feed.tell(ChangeSet { changes, names, before, after: at.revision, oldest: at.oldest_revision });
+        step.replies
+    }
+}
+
+macro_rules! of_node {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
+        impl Queries for MemoryNode {
+            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+                self.with(|node| node.state.get(key))
+            }
+
+            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+                self.with(|node| node.state.count(query))
+            }
+
+            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+                self.with(|node| node.state.version(key, revision))
+            }
+
+            fn access_revision(&self) -> Revision {
+                self.with(|node| node.state.access_revision())
+            }
+
+            $(
+                fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    self.with(|node| node.state.$name($($argument),*))
+                }
+            )*
+        }
+    };
+}
+
+quorate_machine::each_query!(of_node);
+
+impl Backend for MemoryNode {
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+        Box::pin(async move {
+            self.with(|node| node.asked.push((command.clone(), deadline)));
+            self.pass(&command).await;
+            self.decide(command)
+        })
+    }
+
+    fn is_dear(&self, _: &Action) -> bool {
+        false
+    }
+
+    fn read_barrier(&self, consistency: Consistency, _: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+        Box::pin(async move {
+            self.with(|node| {
+                node.barriers.push(consistency);
+                node.faults.end_of_read()
+            })
+        })
+    }
+
+    fn hand_over(&self, to: Option<u64>, _: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+        Box::pin(async move { Ok(to.unwrap_or(2)) })
+    }
+
+    fn members_seen(&self, _: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+        Box::pin(async move { Ok(surroundings::members_seen()) })
+    }
+
+    fn change_members(&self, asked: MemberRequest, _: Instant) -> BoxFuture<'_, Result<MemberReply, AppError>> {
+        Box::pin(async move { surroundings::change_members(&asked) })
+    }
+
+    fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let is_changed = self.with(|node| node.values_changed.get(key).is_some_and(|at| *at > seen));
+            if !is_changed {
+                let _either = tokio::time::timeout(wait, changed).await;
+            }
+        })
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    fn wait_tasks<'a>(
+        &'a self,
+        queue: &'a QueueName,
+        _: Revision,
+        _: (WallMillis, Instant),
+        until: Instant,
+    ) -> BoxFuture<'a, Result<bool, StateFault>> {
+        Box::pin(async move {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                // By the clock of this node, which stands until a test moves it.
+                let wall = self.wall_now();
+                if self.queue(queue)?.1.first_due.is_some_and(|due| due <= wall) {
+                    return Ok(true);
+                }
+                if tokio::time::timeout_at(until.into(), changed).await.is_err() {
+                    return Ok(false);
+                }
+            }
+        })
+    }
+
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
+        Ok(self.with(|node| node.state.moment().dry_run(command, node.state.vars().wall))?)
+    }
+
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        Ok(self.with(|node| node.state.moment().rehearse(node.state.vars().wall, next))?)
+    }
+
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
+        surroundings::back_up(0, self.position().revision, sink, begun)
+    }
+
+    fn digest(&self) -> DigestAt {
+        self.with(|node| DigestAt { at: node.state.position(), digest: node.state.vars().digest() })
+    }
+
+    fn position(&self) -> ReadPosition {
+        self.with(|node| node.state.position())
+    }
+
+    fn leader_hint(&self) -> LeaderHint {
+        surroundings::leader_hint()
+    }
+
+    fn staleness_ms(&self) -> Option<u64> {
+        Some(15)
+    }
+
+    fn wall_now(&self) -> WallMillis {
+        self.with(|node| node.state.vars().wall)
+    }
+
+    fn status(&self) -> StatusAnswer {
+        surroundings::status()
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        None
+    }
+
+    fn repair(&self, _: u64, _: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
+        Box::pin(async move { Ok(Repaired::NotNeeded) })
+    }
+
+    fn unready_reason(&self) -> Option<String> {
+        self.with(|node| node.faults.unready_reason())
+    }
+}
