@@ -4,7 +4,7 @@ use quorate_api::{Applied, BulkAnswer, BulkOutcome, Cas, ErrorCode, Retry};
 use quorate_machine::types::{Action, RequestId};
 use quorate_node_core::app::{AppError, Consistency};
 
-use crate::raw::{Response, Server};
+use crate::raw::{NodeServer as Server, Response};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
@@ -58,10 +58,12 @@ async fn each_operation_has_its_own_outcome() {
     assert_eq!(answer.results[3].current.as_ref().expect("as it is").value.as_ref().expect("JSON").0.get(), "1");
     let before = answer.results[4].prev.as_ref().expect("asked for");
     assert_eq!((before.value.as_ref().expect("JSON").0.get(), answer.results[4].ttl_ms), ("{\"a\": 1.0}", Some(500)));
-    assert_eq!((answer.revision, answer.index, answer.replayed), (4, 104, false));
+    assert_eq!((answer.revision, answer.index, answer.replayed), (4, 103, false));
     assert_eq!(response.header("quorate-revision"), Some("4"));
-    let again = answer_of_lines(&server, &[ID], "{\"op\":\"remove\",\"key\":\"any\"}").await;
-    assert!(again.replayed);
+    let again = server.ask("POST", "/v1/bulk", &[JSON, ID], body).await;
+    assert_eq!((again.status, &again.json()["replayed"]), (200, &true.into()));
+    let other = server.ask("POST", "/v1/bulk", &[LINES, ID], br#"{"op":"remove","key":"any"}"#).await.problem();
+    assert_eq!((other.code, other.applied), (ErrorCode::RequestIdReused, Applied::No));
 }
 
 async fn answer_of_lines(server: &Server, headers: &[(&str, &str)], lines: &str) -> BulkAnswer {
@@ -84,12 +86,21 @@ async fn many_lines_go_in_parts_with_ids_of_their_own() {
 
 #[tokio::test]
 async fn what_is_left_undecided_begins_the_next_part() {
+    const ALL: usize = 8;
     let server = Server::start().await;
-    server.backend.defer_items_after(3);
-    let answer = answer_of_lines(&server, &[ID], &inserts(8)).await;
+    let value = format!("\"{}\"", "x".repeat(1 << 20));
+    for n in 0..ALL {
+        assert_eq!(server.put_json(&format!("/v1/kv/k%2F{n}"), &value).await.status, 201);
+    }
+    server.backend.forget_commands();
+    // Each reads and writes all of its value: one entry of the log does not hold all of them.
+    let touch = |n| format!("{{\"op\":\"touch\",\"key\":\"k/{n}\",\"ttl_ms\":900000}}\n");
+    let answer = answer_of_lines(&server, &[ID], &(0..ALL).map(touch).collect::<String>()).await;
     assert_eq!((answer.applied, answer.failed), (8, 0));
-    let id = RequestId("load-7".into());
-    assert_eq!(parts(&server), [(8, id.clone()), (5, id.of_part(3)), (2, id.of_part(6))]);
+    let (parts, id) = (parts(&server), RequestId("load-7".into()));
+    assert!((2..ALL).contains(&parts.len()) && parts[0].0 == ALL, "{parts:?}");
+    assert!(parts.is_sorted_by(|one, next| one.0 > next.0), "{parts:?}");
+    assert!(parts.iter().all(|(left, part)| *part == id.of_part(ALL - left)), "{parts:?}");
 }
 
 #[tokio::test]

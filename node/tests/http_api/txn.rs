@@ -1,59 +1,42 @@
 //! `POST /v1/txn`: what it becomes, and how each of its ends is told.
 
 use quorate_api::{Applied, Cas, ErrorCode, TxnAnswer, TxnResult};
-use quorate_machine::document::Unmet;
-use quorate_machine::types::{
-    Action, CheckFailed, ContentKind, Entry, EntryMeta, Expect, Key, Outcome, Rejection, RequestId, Shown,
-    StepRejected, StepReply, TxnReply, Value, Written,
-};
+use quorate_machine::types::{Action, Expect, Outcome, Rejection, RequestId, StepRejected};
 use quorate_node_core::app::Consistency;
 use serde_json::json;
 
-use crate::raw::Server;
+use crate::raw::NodeServer as Server;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ID: (&str, &str) = ("Idempotency-Key", "t-1");
-
-fn shown() -> Shown {
-    let meta = EntryMeta {
-        create_revision: 2,
-        mod_revision: 3,
-        version: 2,
-        cas: 3,
-        expires_at: None,
-        locked_until: None,
-        session: None,
-    };
-    Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\":1}".to_vec() } })
-}
-
-fn written() -> StepReply {
-    StepReply::Written(Written { meta: Some(*shown().meta()), previous: None })
-}
-
-fn unmet() -> Rejection {
-    let unmet = Unmet { pointer: "/if/0".into(), actual: None };
-    Rejection::ConditionNotMet { unmet: Box::new([unmet]), current: Some(shown()) }
-}
 
 const BODY: &[u8] =
     br#"{"if":[{"key":"a","exists":true},{"key":"b","cas":"3","if":[{"field":"n","op":"gt","value":1}]}],
     "then":[{"op":"update","key":"a","patch":{"n":2}},{"op":"get","key":"b"}],
     "else":[{"op":"txn","then":[{"op":"remove","key":"a","if":[{"field":"n","op":"exists"}]}]}]}"#;
 
+/// A server with the entries `a`, at cas 2, and `b`, at cas 3.
+async fn server(a: &str, b: &str) -> Server {
+    let server = Server::start().await;
+    for (path, value) in [("/v1/kv/a", a), ("/v1/kv/b", b)] {
+        assert_eq!(server.put_json(path, value).await.status, 201);
+    }
+    server
+}
+
 #[tokio::test]
 async fn the_branch_that_was_taken_is_told_step_by_step() {
-    let server = Server::start().await;
-    server
-        .backend
-        .answer_txns(Outcome::Txn(TxnReply { failed: None, results: vec![written(), StepReply::Got(Some(shown()))] }));
-    let response = server.ask("POST", "/v1/txn", &[JSON, ID], BODY).await;
-    response.carries_the_common_headers();
-    let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
-    assert!(answer.succeeded && answer.failed.is_empty() && !answer.dry_run);
-    let [TxnResult::Written(first), TxnResult::Read(second)] = &answer.results[..] else { panic!("{answer:?}") };
-    assert_eq!((first.key.text(), first.cas), (Some("a"), Some(Cas::new(3))));
-    assert_eq!(second.entry.as_ref().expect("there").value.as_ref().expect("JSON").0.get(), "{\"n\":1}");
+    let server = server("{}", r#"{"n":2}"#).await;
+    for replayed in [false, true] {
+        let response = server.ask("POST", "/v1/txn", &[JSON, ID], BODY).await;
+        response.carries_the_common_headers();
+        let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
+        assert!(answer.succeeded && answer.failed.is_empty() && !answer.dry_run);
+        let [TxnResult::Written(first), TxnResult::Read(second)] = &answer.results[..] else { panic!("{answer:?}") };
+        assert_eq!((first.key.text(), first.cas, answer.replayed), (Some("a"), Some(Cas::new(4)), replayed));
+        assert_eq!(second.entry.as_ref().expect("there").value.as_ref().expect("JSON").0.get(), "{\"n\":2}");
+    }
+    assert_eq!(server.get("/v1/kv/a").await.json()["value"], json!({"n": 2}));
 
     let command = server.backend.commands().pop().expect("it writes");
     assert_eq!(command.request_id, Some(RequestId("t-1".into())));
@@ -64,10 +47,7 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
 
 #[tokio::test]
 async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
-    let server = Server::start().await;
-    let nested = TxnReply { failed: None, results: vec![written()] };
-    let failed = Some(CheckFailed { at: 1, why: unmet() });
-    server.backend.answer_txns(Outcome::Txn(TxnReply { failed, results: vec![StepReply::Txn(nested)] }));
+    let server = server(r#"{"n":1}"#, r#"{"n":1}"#).await;
     let response = server.ask("POST", "/v1/txn", &[JSON], BODY).await;
     assert_eq!(response.status, 200);
     let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
@@ -77,13 +57,12 @@ async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
     assert_eq!(failed.failed[0].pointer, "/if/1/if/0");
     assert_eq!(failed.current.as_ref().and_then(|entry| entry.cas), Some(Cas::new(3)));
     assert!(matches!(&answer.results[..], [TxnResult::Txn(nested)] if nested.succeeded), "{answer:?}");
+    assert_eq!(server.get("/v1/kv/a").await.status, 404);
 }
 
 #[tokio::test]
 async fn a_refused_step_is_a_problem_that_names_it() {
-    let server = Server::start().await;
-    let (pointer, key) = ("/else/0/then/0".to_owned(), Key::new("a").ok());
-    server.backend.answer_txns(Outcome::TxnRejected(Box::new(StepRejected { pointer, key, why: unmet() })));
+    let server = server("{}", r#"{"n":1}"#).await;
     let problem = server.ask("POST", "/v1/txn", &[JSON], BODY).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::ConditionNotMet, Applied::No));
     assert_eq!(problem.failed[0].pointer, "/else/0/then/0/if/0");
@@ -91,7 +70,7 @@ async fn a_refused_step_is_a_problem_that_names_it() {
     assert_eq!(problem.current.expect("as it is").key, "a");
 
     let why = Rejection::TooMuch { limit: 16 };
-    server.backend.answer_txns(Outcome::TxnRejected(Box::new(StepRejected { pointer: String::new(), key: None, why })));
+    server.backend.come_to(Outcome::TxnRejected(Box::new(StepRejected { pointer: String::new(), key: None, why })));
     let problem = server.ask("POST", "/v1/txn", &[JSON], BODY).await.problem();
     assert_eq!(problem.code, ErrorCode::TooLarge);
     assert!(problem.detail.contains("more than the 16 bytes"), "{}", problem.detail);
@@ -100,21 +79,21 @@ async fn a_refused_step_is_a_problem_that_names_it() {
 #[tokio::test]
 async fn what_cannot_write_is_a_read_and_what_is_only_tried_is_too() {
     let server = Server::start().await;
-    server.backend.answer_txns(Outcome::Txn(TxnReply { failed: None, results: vec![StepReply::Got(None)] }));
     let reads = br#"{"if":[{"key":"a","exists":false}],"then":[{"op":"get","key":"a"}]}"#;
     let answer = server.ask("POST", "/v1/txn", &[JSON, ID], reads).await.json();
     assert_eq!(
         (&answer["results"][0]["entry"], &answer["dry_run"]),
         (&serde_json::Value::Null, &serde_json::Value::Null)
     );
-    server.backend.answer_txns(Outcome::Txn(TxnReply { failed: None, results: vec![written()] }));
+    assert_eq!(server.backend.commands(), []);
+    server.put_json("/v1/kv/a", "{}").await;
     for (path, body) in [
         ("/v1/txn?dry_run", &br#"{"then":[{"op":"remove","key":"a"}]}"#[..]),
         ("/v1/txn", br#"{"then":[{"op":"remove","key":"a"}],"dry_run":true}"#),
     ] {
         assert_eq!(server.ask("POST", path, &[JSON, ID], body).await.json()["dry_run"], true);
     }
-    assert_eq!(server.backend.commands(), []);
+    assert_eq!(server.backend.commands().len(), 1, "that was the entry");
     assert_eq!(server.backend.barriers(), [Consistency::Linearizable; 3]);
 }
 
@@ -144,14 +123,18 @@ async fn get_and_lock_answers_with_the_entry_and_the_key_to_its_lock() {
     let shown = tried.json();
     assert_eq!((&shown["cas"], &shown["locked"], &shown["value"]["a"]), (&json!(null), &json!(true), &json!(1.0)));
     assert_eq!(tried.header("etag"), None, "nothing is locked");
+    let mut keys = Vec::new();
     for replayed in [false, true] {
         let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &lock("")).await;
         let entry: quorate_api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
         assert_eq!(entry.value.expect("JSON").0.get(), "{\"a\": 1.0}");
-        assert_eq!((entry.cas, entry.locked, entry.lock_ms), (Some(Cas::new(3)), true, Some(15_000)));
-        assert_eq!((entry.version, entry.mod_revision, entry.replayed), (2, 3, replayed));
-        assert_eq!(response.header("etag"), Some("\"3\""));
+        assert_eq!((entry.locked, entry.lock_ms), (true, Some(15_000)));
+        assert_eq!((entry.version, entry.mod_revision, entry.replayed), (1, 2, replayed));
+        let key = entry.cas.expect("the key of the lock");
+        assert_eq!(response.header("etag"), Some(format!("\"{key}\"").as_str()));
+        keys.push(key);
     }
+    assert_eq!(keys[0], keys[1]);
     let lock = |more: &str| format!(r#"{{"op":"get_and_lock","key":"k"{more}}}"#).into_bytes();
     for (more, pointer) in
         [(r#","ttl_ms":5"#, "/ttl_ms"), (r#","session":"3""#, "/session"), (r#","value":1"#, "/value")]

@@ -72,10 +72,6 @@ struct State {
     txn_outcome: Option<Outcome>,
     /// Writes that fail only from this command on, counted from 0.
     fails_from: usize,
-    /// Most items that one bulk decides.
-    items_max: Option<usize>,
-    unready: Option<String>,
-    quarantine: Option<String>,
     /// What the next commands that are not writes of one entry come to.
     outcomes: VecDeque<Outcome>,
     collections: Vec<(CollectionName, CollectionRow)>,
@@ -183,10 +179,6 @@ impl Fake {
         self.with(|state| state.deadlines.clone())
     }
 
-    pub fn last_deadline(&self) -> Instant {
-        self.with(|state| *state.deadlines.last().expect("a command came"))
-    }
-
     pub fn barriers(&self) -> Vec<Consistency> {
         self.with(|state| state.barriers.clone())
     }
@@ -224,11 +216,6 @@ impl Fake {
 
     pub fn answer_txns(&self, outcome: Outcome) {
         self.with(|state| state.txn_outcome = Some(outcome));
-    }
-
-    /// Bulks leave what is beyond so many items undecided.
-    pub fn defer_items_after(&self, count: usize) {
-        self.with(|state| state.items_max = Some(count));
     }
 
     pub fn fail_reads(&self, error: Option<AppError>) {
@@ -306,10 +293,6 @@ impl Fake {
     /// In order of their names.
     pub fn declare(&self, name: &str, row: CollectionRow) {
         self.with(|state| state.collections.push((CollectionName::new(name).expect("a name"), row)));
-    }
-
-    pub fn be_unready(&self, reason: &str) {
-        self.with(|state| state.unready = Some(reason.to_owned()));
     }
 
     pub fn compact_to(&self, revision: u64) {
@@ -434,7 +417,7 @@ impl State {
         match action {
             Action::Write(op) => self.apply(op),
             Action::Bulk(ops) => {
-                let items = ops.iter().enumerate().map(|(n, op)| self.item(n, op)).collect();
+                let items = ops.iter().map(|op| self.item(op)).collect();
                 self.reply(Outcome::Bulk(items))
             }
             Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
@@ -446,13 +429,8 @@ impl State {
         }
     }
 
-    fn item(&mut self, n: usize, op: &WriteOp) -> BulkItem {
-        let is_deferred = self.items_max.is_some_and(|max| n >= max);
-        let outcome = match is_deferred {
-            true => Outcome::Deferred,
-            false => self.apply(op).outcome,
-        };
-        let outcome = match outcome {
+    fn item(&mut self, op: &WriteOp) -> BulkItem {
+        let outcome = match self.apply(op).outcome {
             Outcome::Written(written) => ItemOutcome::Written(written),
             Outcome::Rejected(rejection) => ItemOutcome::Rejected(rejection),
             _ => ItemOutcome::Deferred,
@@ -929,7 +907,7 @@ impl Backend for Fake {
     }
 
     fn quarantine(&self) -> Option<String> {
-        self.with(|state| state.quarantine.clone())
+        None
     }
 
     fn repair(&self, node: u64, _: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
@@ -937,6 +915,6 @@ impl Backend for Fake {
     }
 
     fn unready_reason(&self) -> Option<String> {
-        self.with(|state| state.unready.clone())
+        None
     }
 }
