@@ -1,28 +1,27 @@
 //! Sessions, locks, elections, barriers and latches: what is asked of the cluster, how its reply is shown, and every fault of
 //! input. How requests wait is in `waits`.
 
+use std::time::Duration;
+
 use quorate_api::{
     AcquireAnswer, BarrierAnswer, BarrierState, CampaignAnswer, CampaignState, CheckAnswer, ElectionAnswer,
     ElectionList, ErrorCode, LatchAnswer, LatchRemoved, LockAnswer, LockList, LockMode, LockState, ProclaimAnswer,
     ReleaseAnswer, RenewAnswer, Renewal, RenewedAnswer, ResignAnswer, SessionAnswer, SessionEnded, SessionList,
-    SessionView,
+    SessionView, TaskClaimAnswer,
 };
-use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
-use quorate_machine::keyspace::session::{PartyAt, SessionRow};
-use quorate_machine::query::{BarrierRead, LockRead, PartyShown, SessionHeld};
+use quorate_machine::keyspace::lock_queue::HolderRow;
 use quorate_machine::types::{
-    self, Acquire, Action, BarrierOp, BarrierRow, Bounded, ContentKind, Guard, Key, LatchOp, LatchRow, LockName,
-    LockOp, LockReply, LockSpace, Name, Outcome, QueueName, Rejection, SessionId, SessionOp, SessionReply, TaskId,
-    Value,
+    self, Acquire, Action, BarrierOp, Bounded, ContentKind, Guard, LatchOp, LockName, LockOp, LockSpace, Name,
+    Rejection, SessionId, SessionOp, Value,
 };
 use serde_json::json;
 
 use crate::fake::WALL;
-use crate::raw::{Response, Server, tells_all_or_the_first};
+use crate::raw::{NodeServer as Server, Response, Served, TestNode, tells_all_or_the_first};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-pub async fn post(server: &Server, route: &str, body: serde_json::Value) -> Response {
+pub async fn post<N: TestNode>(server: &Served<N>, route: &str, body: serde_json::Value) -> Response {
     server.ask("POST", route, &[JSON], body.to_string().as_bytes()).await
 }
 
@@ -54,6 +53,12 @@ pub fn holder(session: u64, value: Option<&str>) -> HolderRow {
         since: WALL - 700,
         unheard: None,
     }
+}
+
+/// Begins a session that lives for so long; gives its id.
+async fn session(server: &Server, ttl_ms: u64) -> String {
+    let body = json!({"ttl_ms": ttl_ms, "owner": "w"});
+    read::<SessionAnswer>(&post(server, "/v1/sessions", body).await).session
 }
 
 fn last_action(server: &Server) -> Action {
@@ -171,112 +176,108 @@ async fn faults_are_told_all_at_once_and_nothing_is_asked_of_the_cluster() {
 #[tokio::test]
 async fn sessions_are_created_renewed_shown_and_ended() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Session(SessionReply::Created { id: SessionId(42), expires_at: 4_000 }));
     let body = json!({"ttl_ms": 3_000, "owner": "w", "labels": {"z": "1", "a": "2"}, "request_id": "s-1"});
     let made: SessionAnswer = read(&post(&server, "/v1/sessions", body.clone()).await);
-    assert_eq!((&*made.session, made.ttl_ms, made.expires_in_ms, made.renew_in_ms), ("42", 3_000, 3_000, 1_000));
+    assert_eq!((&*made.session, made.ttl_ms, made.expires_in_ms, made.renew_in_ms), ("2", 3_000, 3_000, 1_000));
     assert!(!made.replayed);
     let command = server.backend.commands().pop().expect("a command came");
     assert_eq!(command.request_id.map(|id| id.0).as_deref(), Some("s-1"));
     let labels = vec![("a".to_owned(), "2".to_owned()), ("z".to_owned(), "1".to_owned())];
-    let wanted = SessionOp::Create { ttl_ms: 3_000, owner: "w".into(), labels: labels.clone() };
+    let wanted = SessionOp::Create { ttl_ms: 3_000, owner: "w".into(), labels };
     assert_eq!(command.action, Action::Session(wanted), "labels in order");
 
     // A retry is told what is true now: the session is renewed, or over.
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 3_700))])));
+    server.backend.advance(Duration::from_millis(2_900));
     let again: SessionAnswer = read(&post(&server, "/v1/sessions", body.clone()).await);
-    assert_eq!((again.replayed, again.expires_in_ms), (true, 2_700));
-    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(42)])));
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![None])));
-    assert_eq!(post(&server, "/v1/sessions", body).await.problem().code, ErrorCode::SessionExpired);
+    assert_eq!((again.replayed, &*again.session, again.expires_in_ms), (true, "2", 3_000));
+    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(2)])));
 
-    server.backend.come_to(Outcome::Session(SessionReply::Created { id: SessionId(43), expires_at: 11_000 }));
     let plain: SessionAnswer = read(&server.ask("POST", "/v1/sessions", &[], b"").await);
-    assert_eq!((plain.ttl_ms, &*plain.owner), (10_000, ""));
+    assert_eq!((&*plain.session, plain.ttl_ms, &*plain.owner), ("3", 10_000, ""));
+    let third = session(&server, 20_000).await;
 
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 4_500)), None])));
-    let both: RenewAnswer = read(&post(&server, "/v1/sessions/renew", json!({"sessions": ["42", "7"]})).await);
+    server.backend.advance(Duration::from_millis(500));
+    let both: RenewAnswer = read(&post(&server, "/v1/sessions/renew", json!({"sessions": ["2", "7"]})).await);
     let [Renewal::Renewed(lives), Renewal::Expired(gone)] = &both.sessions[..] else { panic!("{both:?}") };
-    assert_eq!((&*lives.session, lives.expires_in_ms, lives.renew_in_ms), ("42", 3_500, 1_000));
+    assert_eq!((&*lives.session, lives.expires_in_ms, lives.renew_in_ms), ("2", 3_000, 1_000));
     assert_eq!((&*gone.session, gone.expired), ("7", true));
-    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(42), SessionId(7)])));
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 4_000))])));
-    let one: RenewedAnswer = read(&server.ask("POST", "/v1/sessions/42/renew", &[], b"").await);
-    assert_eq!((&*one.session, one.ttl_ms, one.expires_in_ms), ("42", 3_000, 3_000));
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![None])));
-    let gone = server.ask("POST", "/v1/sessions/42/renew", &[], b"").await.problem();
-    assert_eq!(gone.code, ErrorCode::SessionExpired);
-
-    let row = SessionRow {
-        ttl_ms: 3_000,
-        expires_at: 3_400,
-        armed_at: 3_000,
-        owner: "w".into(),
-        labels,
-        created: WALL - 60_000,
-        attached: 9,
-        bytes: 10,
-        principal: String::new(),
-    };
-    let locks = vec![
-        (lock("a"), PartyAt::Holding(50)),
-        (lock("b"), PartyAt::Waiting(51)),
-        (election("e"), PartyAt::Holding(52)),
-    ];
-    let tasks = vec![(QueueName::new("mail").expect("a name"), TaskId::new("t1").expect("an id"))];
-    let (barriers, keys) = (vec![name("bar")], vec![Key::new("svc/1").expect("a key")]);
-    let held = SessionHeld { row, locks, barriers, keys, tasks };
-    server.backend.coordinate(|told| {
-        told.sessions = vec![(SessionId(42), held.clone()), (SessionId(43), held.clone()), (SessionId(44), held)];
-    });
-    let view: SessionView = read(&server.get("/v1/sessions/42").await);
-    assert_eq!((view.expires_in_ms, view.age_ms, &*view.created), (2_400, 60_000, "2023-11-14T22:12:20.000Z"));
-    let holds = view.holds.expect("what it holds");
-    assert_eq!(
-        (holds.count, &holds.keys[..], &holds.barriers[..]),
-        (9, &["svc/1".to_owned()][..], &["bar".to_owned()][..])
-    );
-    assert_eq!(holds.tasks, ["mail/t1"]);
-    assert_eq!((holds.locks[0].state, holds.locks[0].token), (LockState::Held, Some(50)));
-    assert_eq!((holds.locks[1].state, holds.locks[1].place), (LockState::Waiting, Some(51)));
-    assert_eq!((&*holds.elections[0].name, holds.elections[0].token), ("e", Some(52)));
-    assert_eq!(server.get("/v1/sessions/45").await.problem().code, ErrorCode::NotFound);
-    let page: SessionList = read(&server.get("/v1/sessions?limit=2").await);
-    assert_eq!((page.sessions.len(), page.cursor.as_deref()), (2, Some("43")));
-    assert_eq!((&page.sessions[0].holds, page.sessions[0].revision), (&None, None));
-    let rest: SessionList = read(&server.get("/v1/sessions?limit=2&cursor=43").await);
-    assert_eq!((rest.sessions.len(), rest.cursor), (1, None));
-
     // What is no session is not put through the log.
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 4_500))])));
-    let both: RenewAnswer = read(&post(&server, "/v1/sessions/renew", json!({"sessions": ["7", "43", "7"]})).await);
+    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(2)])));
+    let both: RenewAnswer = read(&post(&server, "/v1/sessions/renew", json!({"sessions": ["7", "3", "7"]})).await);
     let [Renewal::Expired(_), Renewal::Renewed(lives), Renewal::Expired(_)] = &both.sessions[..] else {
         panic!("{both:?}")
     };
-    assert_eq!((&*lives.session, lives.expires_in_ms), ("43", 3_500));
-    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(43)])));
+    assert_eq!((&*lives.session, lives.expires_in_ms), ("3", 10_000));
+    assert_eq!(last_action(&server), Action::Session(SessionOp::Renew(vec![SessionId(3)])));
+    let one: RenewedAnswer = read(&server.ask("POST", "/v1/sessions/2/renew", &[], b"").await);
+    assert_eq!((&*one.session, one.ttl_ms, one.expires_in_ms), ("2", 3_000, 3_000));
     server.backend.forget_commands();
     let gone = server.ask("POST", "/v1/sessions/7/renew", &[], b"").await.problem();
     assert_eq!((gone.code, server.backend.commands()), (ErrorCode::SessionExpired, vec![]));
 
-    server.backend.come_to(Outcome::Session(SessionReply::Ended(9)));
-    let ended: SessionEnded = read(&server.ask("DELETE", "/v1/sessions/42", &[], b"").await);
-    assert_eq!((&*ended.session, ended.ended, ended.count), ("42", true, 9));
-    assert_eq!(last_action(&server), Action::Session(SessionOp::End(SessionId(42))));
+    let page: SessionList = read(&server.get("/v1/sessions?limit=2").await);
+    assert_eq!((page.sessions.len(), page.cursor.as_deref()), (2, Some("3")));
+    assert_eq!((&page.sessions[0].holds, page.sessions[0].revision), (&None, None));
+    let rest: SessionList = read(&server.get("/v1/sessions?limit=2&cursor=3").await);
+    assert_eq!((rest.sessions.len(), &*rest.sessions[0].session, rest.cursor), (1, &*third, None));
+
+    server.backend.advance(Duration::from_millis(2_999));
+    assert_eq!(server.get("/v1/sessions/2").await.status, 200);
+    server.backend.advance(Duration::from_millis(1));
+    assert_eq!(server.get("/v1/sessions/2").await.problem().code, ErrorCode::NotFound);
+    assert_eq!(post(&server, "/v1/sessions", body).await.problem().code, ErrorCode::SessionExpired);
 }
 
 #[tokio::test]
-async fn locks_are_acquired_released_and_shown() {
+async fn a_session_shows_what_hangs_on_it_and_takes_it_away() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 50 }));
-    let body = json!({"session": "42", "wait_ms": 9, "slots": 3, "delay_ms": 70, "request_id": "l-1"});
+    let (id, other) = (session(&server, 3_000).await, session(&server, 20_000).await);
+    let held: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", json!({"session": id})).await);
+    let _: AcquireAnswer = read(&post(&server, "/v1/locks/b/acquire", json!({"session": other})).await);
+    let body = json!({"session": id, "wait_ms": 60_000, "poll_ms": 0});
+    let waits: AcquireAnswer = read(&post(&server, "/v1/locks/b/acquire", body).await);
+    let led: CampaignAnswer = read(&post(&server, "/v1/elections/e/campaign", json!({"session": id})).await);
+    let _: BarrierAnswer = read(&post(&server, "/v1/barriers/bar/enter", json!({"session": id, "parties": 2})).await);
+    assert_eq!(server.put_json(&format!("/v1/kv/svc/1?session={id}"), "1").await.status, 201);
+    assert_eq!(post(&server, "/v1/tasks/mail", json!({"id": "t1"})).await.status, 201);
+    let claimed: TaskClaimAnswer = read(&post(&server, "/v1/tasks/mail/claim", json!({"session": id})).await);
+    assert_eq!(claimed.count, 1);
+
+    server.backend.advance(Duration::from_millis(600));
+    let view: SessionView = read(&server.get(&format!("/v1/sessions/{id}")).await);
+    assert_eq!((view.expires_in_ms, view.age_ms, &*view.created), (2_400, 600, "2023-11-14T22:13:20.000Z"));
+    let holds = view.holds.expect("what it holds");
+    assert_eq!(
+        (holds.count, &holds.keys[..], &holds.barriers[..]),
+        (6, &["svc/1".to_owned()][..], &["bar".to_owned()][..])
+    );
+    assert_eq!(holds.tasks, ["mail/t1"]);
+    assert_eq!((holds.locks[0].state, holds.locks[0].token), (LockState::Held, held.token));
+    assert_eq!((holds.locks[1].state, holds.locks[1].place), (LockState::Waiting, waits.place));
+    assert_eq!((&*holds.elections[0].name, holds.elections[0].token), ("e", led.term));
+
+    let ended: SessionEnded = read(&server.ask("DELETE", &format!("/v1/sessions/{id}"), &[], b"").await);
+    assert_eq!((&ended.session, ended.ended, ended.count), (&id, true, 6));
+    assert_eq!(last_action(&server), Action::Session(SessionOp::End(SessionId(2))));
+    assert_eq!(server.get("/v1/kv/svc/1").await.status, 404);
+    let free: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", json!({"session": other})).await);
+    assert!(free.token > held.token, "{free:?}");
+    let gone = server.ask("DELETE", &format!("/v1/sessions/{id}"), &[], b"").await.problem();
+    assert_eq!(gone.code, ErrorCode::SessionExpired);
+}
+
+#[tokio::test]
+async fn locks_are_acquired_and_released() {
+    let server = Server::start().await;
+    let id = session(&server, 10_000).await;
+    let body = json!({"session": id, "wait_ms": 9, "slots": 3, "delay_ms": 70, "request_id": "l-1"});
     let response = post(&server, "/v1/locks/a%2Fb/acquire", body).await;
     let answer: AcquireAnswer = read(&response);
-    assert_eq!((response.status, answer.state, answer.token), (200, LockState::Held, Some(50)));
-    assert_eq!((&*answer.lock, &*answer.session, answer.mode), ("a/b", "42", LockMode::Exclusive));
+    assert_eq!((response.status, answer.state, answer.token), (200, LockState::Held, Some(3)));
+    assert_eq!((&*answer.lock, &*answer.session, answer.mode), ("a/b", "2", LockMode::Exclusive));
     let wanted = Acquire {
         lock: lock("a/b"),
-        session: SessionId(42),
+        session: SessionId(2),
         mode: types::LockMode::Exclusive,
         slots: Some(3),
         wait_ms: 9,
@@ -285,46 +286,45 @@ async fn locks_are_acquired_released_and_shown() {
     };
     assert_eq!(last_action(&server), Action::Lock(LockOp::Acquire(wanted)));
 
-    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
-    let given: ReleaseAnswer = read(&post(&server, "/v1/locks/l/release", json!({"token": "50"})).await);
+    let given: ReleaseAnswer = read(&post(&server, "/v1/locks/a%2Fb/release", json!({"token": "3"})).await);
     assert!(given.released);
-    assert_eq!(last_action(&server), Action::Lock(LockOp::Release { lock: lock("l"), token: 50 }), "in a string, too");
-    server.backend.come_to(Outcome::Lock(LockReply::Gone(false)));
-    let given: ReleaseAnswer = read(&post(&server, "/v1/locks/l/release", json!({"session": "42"})).await);
+    assert_eq!(last_action(&server), Action::Lock(LockOp::Release { lock: lock("a/b"), token: 3 }), "in a string, too");
+    let late = post(&server, "/v1/locks/a%2Fb/release", json!({"token": 3})).await.problem();
+    assert_eq!((late.status, late.code), (409, ErrorCode::NotLockHolder));
+    let given: ReleaseAnswer = read(&post(&server, "/v1/locks/l/release", json!({"session": "2"})).await);
     assert!(!given.released);
-    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(42), asked: None, release: true };
+    let leave = LockOp::Leave { lock: lock("l"), session: SessionId(2), asked: None, release: true };
     assert_eq!(last_action(&server), Action::Lock(leave));
+}
 
-    let head = LockHead {
-        slots: 2,
-        holders: 1,
-        mode: types::LockMode::Exclusive,
-        waiters: 1,
-        not_before: Some(1_300),
-        first_place: 0,
-    };
-    let waiter = WaiterRow { party: holder(43, None), until: 6_000, asked: 9, hung_up: false };
-    let in_use = LockRead {
-        head: Some(head),
-        holders: vec![PartyShown { number: 50, row: holder(42, None), owner: "w".into() }],
-        waiters: vec![PartyShown { number: 51, row: waiter, owner: "v".into() }],
-    };
-    server.backend.coordinate(|told| {
-        told.locks = vec![(lock("a"), in_use.clone()), (lock("b"), in_use.clone()), (election("e"), in_use)];
-    });
-    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
-    let body = json!({"session": "43", "wait_ms": 0, "with_holders": true});
+#[tokio::test]
+async fn locks_are_shown_with_their_holders_and_their_queue() {
+    let server = Server::start().await;
+    let (first, brief, second) =
+        (session(&server, 10_000).await, session(&server, 1_000).await, session(&server, 10_000).await);
+    let held: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", json!({"session": first, "slots": 2})).await);
+    let body = json!({"session": brief, "delay_ms": 1_000});
+    assert_eq!(post(&server, "/v1/locks/a/acquire", body).await.status, 200);
+    let body = json!({"session": second, "wait_ms": 20_000, "poll_ms": 0});
     let waits: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", body).await);
-    assert_eq!((waits.state, waits.place, waits.holders.len()), (LockState::Waiting, Some(51), 1));
-    assert_eq!((waits.holders[0].token, &*waits.holders[0].owner), (50, "w"), "who has to be waited for");
-    server.backend.come_to(Outcome::Lock(LockReply::Waiting { place: 51, asked: 9 }));
-    let waits: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", json!({"session": "43"})).await);
-    assert!(waits.holders.is_empty(), "nobody asked");
+    assert_eq!((waits.state, waits.holders.len()), (LockState::Waiting, 0), "nobody asked");
+    let body = json!({"session": second, "wait_ms": 0, "with_holders": true});
+    let again: AcquireAnswer = read(&post(&server, "/v1/locks/a/acquire", body).await);
+    assert_eq!((again.state, again.place, again.holders.len()), (LockState::Waiting, waits.place, 2));
+    let shown = &again.holders[0];
+    assert_eq!((Some(shown.token), &*shown.owner), (held.token, "w"), "who has to be waited for");
+    assert_eq!(post(&server, "/v1/locks/b/acquire", json!({"session": first})).await.status, 200);
+    assert_eq!(post(&server, "/v1/elections/e/campaign", json!({"session": first})).await.status, 200);
 
+    // One holder is lost, and its place is kept from others for a while.
+    server.backend.advance(Duration::from_millis(1_000));
+    server.backend.advance(Duration::from_millis(700));
     let shown: LockAnswer = read(&server.get("/v1/locks/a").await);
     assert_eq!((shown.slots, shown.mode, shown.holder_count, shown.waiter_count), (2, Some(LockMode::Exclusive), 1, 1));
-    assert_eq!((shown.holders[0].token, &*shown.holders[0].owner, shown.holders[0].age_ms), (50, "w", 700));
-    assert_eq!((shown.queue[0].place, &*shown.queue[0].session, shown.queue[0].wait_left_ms), (51, "43", 5_000));
+    let holder = &shown.holders[0];
+    assert_eq!((Some(holder.token), &*holder.owner, holder.age_ms), (held.token, "w", 1_700));
+    let waiter = &shown.queue[0];
+    assert_eq!((Some(waiter.place), &waiter.session, waiter.wait_left_ms), (waits.place, &second, 18_300));
     assert_eq!(shown.delay_left_ms, 300);
     let idle: LockAnswer = read(&server.get("/v1/locks/nobody").await);
     assert_eq!((idle.slots, idle.mode, idle.holders.len(), idle.holder_count), (1, None, 0, 0));
@@ -332,91 +332,84 @@ async fn locks_are_acquired_released_and_shown() {
     assert_eq!((page.locks.len(), &*page.locks[0].lock, page.cursor.as_deref()), (1, "a", Some("a")));
     let rest: LockList = read(&server.get("/v1/locks?cursor=a").await);
     assert_eq!((rest.locks.len(), rest.cursor), (1, None), "no election among the locks");
-    let held: CheckAnswer = read(&server.get("/v1/locks/a/check?token=50").await);
-    assert_eq!((held.held, &*held.session), (true, "42"));
-    let other = server.get("/v1/locks/a/check?token=51").await.problem();
+    let token = held.token.expect("it holds");
+    let check: CheckAnswer = read(&server.get(&format!("/v1/locks/a/check?token={token}")).await);
+    assert_eq!((check.held, &check.session), (true, &first));
+    let other = server.get("/v1/locks/a/check?token=999").await.problem();
     assert_eq!((other.code, other.status), (ErrorCode::GuardFailed, 412));
     let elections: ElectionList = read(&server.get("/v1/elections").await);
     assert_eq!((elections.elections.len(), elections.elections[0].has_leader), (1, true));
+
+    server.backend.advance(Duration::from_millis(300));
+    let shown: LockAnswer = read(&server.get("/v1/locks/a").await);
+    assert_eq!((shown.holder_count, shown.waiter_count, shown.delay_left_ms), (2, 0, 0));
 }
 
 #[tokio::test]
 async fn leaders_are_elected_speak_and_resign() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Lock(LockReply::Held { token: 50 }));
-    let body = json!({"session": "42", "value": {"a": 1}});
+    let id = session(&server, 10_000).await;
+    let nobody: ElectionAnswer = read(&server.get("/v1/elections/e").await);
+    assert_eq!((nobody.leader, nobody.candidate_count), (None, 0));
+    let body = json!({"session": id, "value": {"a": 1}});
     let won: CampaignAnswer = read(&post(&server, "/v1/elections/e/campaign", body).await);
-    assert_eq!((won.state, won.term, &*won.session), (CampaignState::Leader, Some(50), "42"));
+    assert_eq!((won.state, won.term, &*won.session), (CampaignState::Leader, Some(3), "2"));
     let Action::Lock(LockOp::Acquire(request)) = last_action(&server) else { panic!("no campaign") };
     assert_eq!((request.lock, request.slots, request.wait_ms), (election("e"), None, 0));
     assert_eq!(request.value.map(|value| value.data).as_deref(), Some(&br#"{"a":1}"#[..]));
-
-    server.backend.come_to(Outcome::Lock(LockReply::Proclaimed));
-    let said: ProclaimAnswer =
-        read(&post(&server, "/v1/elections/e/proclaim", json!({"term": 50, "value": null})).await);
-    assert_eq!(said.term, 50);
-    let value = Value { kind: ContentKind::Json, data: b"null".to_vec() };
-    assert_eq!(last_action(&server), Action::Lock(LockOp::Proclaim { lock: election("e"), token: 50, value }));
-    server.backend.come_to(Outcome::Lock(LockReply::Gone(true)));
-    let given: ResignAnswer = read(&post(&server, "/v1/elections/e/resign", json!({"term": 50})).await);
-    assert!(given.resigned);
-    assert_eq!(last_action(&server), Action::Lock(LockOp::Release { lock: election("e"), token: 50 }));
-
-    let nobody: ElectionAnswer = read(&server.get("/v1/elections/e").await);
-    assert_eq!((nobody.leader, nobody.candidate_count), (None, 0));
-    let head = LockHead {
-        slots: 1,
-        holders: 1,
-        mode: types::LockMode::Exclusive,
-        waiters: 0,
-        not_before: None,
-        first_place: 0,
-    };
-    let leader = PartyShown { number: 50, row: holder(42, Some("[1]")), owner: "w".into() };
-    let led = LockRead { head: Some(head), holders: vec![leader], waiters: Vec::new() };
-    server.backend.coordinate(|told| told.locks = vec![(election("e"), led)]);
+    server.backend.advance(Duration::from_millis(700));
     let shown: ElectionAnswer = read(&server.get("/v1/elections/e").await);
     let leader = shown.leader.expect("a leader");
-    assert_eq!((leader.term, &*leader.session, leader.age_ms), (50, "42", 700));
-    assert_eq!(leader.value.map(|value| value.0.get().to_owned()).as_deref(), Some("[1]"));
+    assert_eq!((leader.term, &*leader.session, leader.age_ms), (3, "2", 700));
+    assert_eq!(leader.value.map(|value| value.0.get().to_owned()).as_deref(), Some(r#"{"a":1}"#));
+
+    let said: ProclaimAnswer =
+        read(&post(&server, "/v1/elections/e/proclaim", json!({"term": 3, "value": null})).await);
+    assert_eq!(said.term, 3);
+    let value = Value { kind: ContentKind::Json, data: b"null".to_vec() };
+    assert_eq!(last_action(&server), Action::Lock(LockOp::Proclaim { lock: election("e"), token: 3, value }));
+    let given: ResignAnswer = read(&post(&server, "/v1/elections/e/resign", json!({"term": 3})).await);
+    assert!(given.resigned);
+    assert_eq!(last_action(&server), Action::Lock(LockOp::Release { lock: election("e"), token: 3 }));
+    let late = post(&server, "/v1/elections/e/proclaim", json!({"term": 3, "value": 1})).await.problem();
+    assert_eq!(late.code, ErrorCode::NotLockHolder);
+    let nobody: ElectionAnswer = read(&server.get("/v1/elections/e").await);
+    assert_eq!((nobody.leader, nobody.candidate_count), (None, 0));
 }
 
 #[tokio::test]
 async fn barriers_and_latches_are_shown_as_they_are() {
     let server = Server::start().await;
-    let row = BarrierRow { parties: 2, entered: 2, opened: Some(60) };
-    server.backend.come_to(Outcome::Barrier(Some(row)));
-    let entered: BarrierAnswer =
-        read(&post(&server, "/v1/barriers/b/enter", json!({"session": "4", "parties": 2})).await);
-    assert_eq!((entered.state, entered.entered, entered.opened_revision), (BarrierState::Open, 2, Some(60)));
-    let op = BarrierOp::Enter { name: name("b"), session: SessionId(4), parties: 2 };
-    assert_eq!(last_action(&server), Action::Barrier(op));
-    server.backend.come_to(Outcome::Barrier(None));
-    let response = post(&server, "/v1/barriers/b/leave", json!({"session": "4"})).await;
-    let left: BarrierAnswer = read(&response);
-    assert_eq!((response.status, left.state, left.parties), (200, BarrierState::Empty, None));
-    assert_eq!(last_action(&server), Action::Barrier(BarrierOp::Leave { name: name("b"), session: SessionId(4) }));
+    let (one, two) = (session(&server, 10_000).await, session(&server, 10_000).await);
     let empty: BarrierAnswer = read(&server.get("/v1/barriers/b").await);
     assert_eq!((empty.state, empty.entered), (BarrierState::Empty, 0));
-    let row = BarrierRow { parties: 3, entered: 1, opened: None };
-    server.backend.coordinate(|told| told.barrier = Some(BarrierRead { row: Some(row), is_in: false, lives: true }));
+    let enter = async |id: &str| post(&server, "/v1/barriers/b/enter", json!({"session": id, "parties": 2})).await;
+    assert_eq!(enter(&one).await.status, 202);
+    let op = BarrierOp::Enter { name: name("b"), session: SessionId(2), parties: 2 };
+    assert_eq!(last_action(&server), Action::Barrier(op));
     let waiting: BarrierAnswer = read(&server.get("/v1/barriers/b").await);
-    assert_eq!((waiting.state, waiting.entered, waiting.parties), (BarrierState::Waiting, 1, Some(3)));
+    assert_eq!((waiting.state, waiting.entered, waiting.parties), (BarrierState::Waiting, 1, Some(2)));
+    let entered: BarrierAnswer = read(&enter(&two).await);
+    assert_eq!((entered.state, entered.entered, entered.opened_revision), (BarrierState::Open, 2, Some(5)));
+    let leave = async |id: &str| post(&server, "/v1/barriers/b/leave", json!({"session": id})).await;
+    assert_eq!(leave(&one).await.status, 202, "the other has not left");
+    assert_eq!(last_action(&server), Action::Barrier(BarrierOp::Leave { name: name("b"), session: SessionId(2) }));
+    let response = leave(&two).await;
+    let left: BarrierAnswer = read(&response);
+    assert_eq!((response.status, left.state, left.parties), (200, BarrierState::Empty, None));
 
-    server.backend.come_to(Outcome::Latch(Some(LatchRow { count: 3, left: 3, opened: None })));
     let made: LatchAnswer = read(&server.put_json("/v1/latches/l", r#"{"count":3}"#).await);
     assert_eq!((made.count, made.left, made.open), (3, 3, false));
     assert_eq!(last_action(&server), Action::Latch(LatchOp::Create { name: name("l"), count: 3 }));
-    server.backend.come_to(Outcome::Latch(Some(LatchRow { count: 3, left: 0, opened: Some(61) })));
     let down: LatchAnswer = read(&server.ask("POST", "/v1/latches/l/count_down", &[], b"").await);
-    assert_eq!((down.left, down.open, down.opened_revision), (0, true, Some(61)));
+    assert_eq!((down.left, down.open, down.opened_revision), (2, false, None));
     assert_eq!(last_action(&server), Action::Latch(LatchOp::CountDown { name: name("l"), by: 1 }));
-    let problem = server.get("/v1/latches/l").await.problem();
+    let down: LatchAnswer = read(&post(&server, "/v1/latches/l/count_down", json!({"by": 2})).await);
+    assert_eq!((down.left, down.open, down.opened_revision), (0, true, Some(10)));
+    let problem = server.get("/v1/latches/none").await.problem();
     assert_eq!(problem.code, ErrorCode::NotFound);
-    server.backend.come_to(Outcome::Latch(None));
     let removed: LatchRemoved = read(&server.ask("DELETE", "/v1/latches/l", &[], b"").await);
     assert_eq!(removed.latch, "l");
-    server.backend.come_to(Outcome::Rejected(Rejection::NotFound));
     let problem = server.ask("DELETE", "/v1/latches/l", &[], b"").await.problem();
     assert_eq!(problem.detail, "there is no latch `l`");
 }
@@ -477,11 +470,9 @@ async fn a_write_carries_its_session_and_its_guard() {
     post(&server, "/v1/bulk", body).await;
     let Action::Bulk(ops) = last_action(&server) else { panic!("no bulk") };
     assert_eq!((ops[0].session, &ops[0].guard), (Some(SessionId(7)), &guard(lock("l"))));
-    server.backend.come_to(Outcome::Claimed(Default::default()));
     post(&server, "/v1/claim", json!({"prefix": "", "guard": {"lock": "l", "token": 43}})).await;
     let Action::Claim(op) = last_action(&server) else { panic!("no claim") };
     assert_eq!(op.guard, guard(lock("l")));
-    server.backend.come_to(Outcome::Where(Default::default()));
     post(&server, "/v1/delete_where", json!({"prefix": "", "where": [], "guard": {"lock": "l", "token": 43}})).await;
     let Action::Where(op) = last_action(&server) else { panic!("no change of all that matches") };
     assert_eq!(op.guard, guard(lock("l")));
