@@ -2,7 +2,7 @@
 
 use quorate_api::{Applied, ErrorCode, Retry};
 
-use crate::raw::Server;
+use crate::raw::NodeServer as Server;
 
 struct Case<'a> {
     name: &'a str,

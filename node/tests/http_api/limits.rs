@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_machine::document::TooDear;
-use quorate_machine::types::{ContentKind, Outcome, Rejection, SessionReply, Value};
+use quorate_machine::types::{ContentKind, Rejection, Value};
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::net::TcpSocket;
 
 use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{NodeServer as Server, PATIENCE, Raw, api_settings, serve_settings};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
@@ -328,6 +328,7 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
     let limits = AccountLimits { ops_per_second: RATE, ..AccountLimits::default() };
     let server = server_with(|api| api.accounts = limits).await;
     let began = Instant::now();
+    let session = server.ask("POST", "/v1/sessions", &[JSON], b"{}").await.json()["session"].clone();
     let mut refused = None;
     for _ in 0..100 {
         let response = server.put_json("/v1/kv/k", "1").await;
@@ -346,8 +347,8 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
         assert_eq!(server.get(path).await.status, 200, "{path}");
     }
     // What hangs on a session must not go for what its account owes; nor does that count as a refusal.
-    server.backend.come_to(Outcome::Session(SessionReply::Renewed(vec![Some((3_000, 3_700))])));
-    assert_eq!(server.ask("POST", "/v1/sessions/7/renew", &[JSON], b"{}").await.status, 200);
+    let renew = format!("/v1/sessions/{}/renew", session.as_str().expect("its id"));
+    assert_eq!(server.ask("POST", &renew, &[JSON], b"{}").await.status, 200);
     assert_eq!(metric(&server, "quorate_http_account_refused_total{limit=\"ops\"}").await, 1.0);
     assert_eq!(metric(&server, "quorate_http_accounts").await, 1.0);
     // A find costs 16 operations, and is paid for by who comes next.

@@ -3,7 +3,6 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use quorate_machine::types::{ContentKind, Entry, EntryMeta, Outcome, Shown, StepReply, TxnReply, Value};
 use quorate_node::client_port::ServeSettings;
 use quorate_node_core::backend::Backend;
 use quorate_node_core::gateway::api::ApiSettings;
@@ -11,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{NodeServer as Server, PATIENCE, Raw, api_settings, serve_settings};
 
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
@@ -172,22 +171,6 @@ async fn with_a_big_entry() -> Server {
     server
 }
 
-/// A transaction that got an entry as long as the big one.
-fn a_big_entry_got() -> Outcome {
-    let meta = EntryMeta {
-        create_revision: 2,
-        mod_revision: 2,
-        version: 1,
-        cas: 2,
-        expires_at: None,
-        locked_until: None,
-        session: None,
-    };
-    let value = Value { kind: ContentKind::Bytes, data: vec![7; BIG] };
-    let got = StepReply::Got(Some(Shown::Whole(Entry { meta, value })));
-    Outcome::Txn(TxnReply { failed: None, results: vec![got] })
-}
-
 #[tokio::test]
 async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may() {
     const REQUESTS: usize = 4 * ANSWERS_BYTES / BIG;
@@ -205,7 +188,6 @@ async fn whatever_shows_long_values_and_is_not_read_holds_what_one_address_may()
         ("/etcdserverpb.KV/Range", "\0\0\0\0\u{5}\n\u{3}big"),
     ] {
         let server = with_a_big_entry().await;
-        server.backend.answer_txns(a_big_entry_got());
         let unread = ask_unread(&server, GREEDY, path, body, REQUESTS).await;
         until(&format!("{path} {body}: what is not read is not counted"), async || {
             metric(&server, "quorate_http_answers_bytes").await >= SHARE_BYTES as f64

@@ -14,7 +14,7 @@ use quorate_node_core::app::AppError;
 use quorate_node_core::gateway::api::ApiSettings;
 use tokio::net::TcpStream;
 
-use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
+use crate::raw::{NodeServer as Server, PATIENCE, Raw, Response, api_settings, serve_settings};
 
 /// One event as it came.
 #[derive(Debug, Clone, PartialEq)]
@@ -463,7 +463,9 @@ async fn a_silent_watch_says_how_far_it_is() {
 async fn a_watch_that_is_silent_in_the_midst_of_a_revision_only_shows_that_it_lives() {
     let server = Server::start().await;
     server.backend.seed("z", json("1"));
-    server.backend.together(&[upsert("a", "1"), upsert("b", "1"), upsert("c", "1")]);
+    // No two of them are read at once.
+    let long = format!("\"{}\"", "x".repeat(40_000));
+    server.backend.together(&[upsert("a", &long), upsert("b", &long), upsert("c", &long)]);
     server.backend.hang_after_pages(Some(1));
     let mut events = Events::open(&server, "prefix=&from=2&heartbeat_ms=500", &[]).await;
     assert_eq!(events.take(1).await, [told("z", 2, Some("2.0"))]);

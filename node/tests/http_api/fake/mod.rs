@@ -58,18 +58,12 @@ struct State {
     revision: u64,
     oldest_revision: u64,
     commands: Vec<Command>,
-    deadlines: Vec<Instant>,
     replies: BTreeMap<String, Reply>,
     barriers: Vec<Consistency>,
     /// Keys whose writes wait.
     held: Vec<Vec<u8>>,
     write_error: Option<AppError>,
-    read_error: Option<AppError>,
     rejection: Option<Rejection>,
-    /// Whether all that is written is known to take much.
-    is_dear: bool,
-    /// What transactions are answered with.
-    txn_outcome: Option<Outcome>,
     /// Writes that fail only from this command on, counted from 0.
     fails_from: usize,
     /// What the next commands that are not writes of one entry come to.
@@ -81,17 +75,10 @@ struct State {
     log: Vec<KeyChange>,
     /// How many of them were told.
     told: usize,
-    silence_ms: u64,
     tasks: Vec<(QueueName, (TaskId, TaskRow))>,
     task_queries: Vec<TasksQuery>,
-    /// How many pages of changes may be read before the disk hangs.
-    pages_left: Option<usize>,
     /// How many pieces a backup has.
     backup_pieces: usize,
-    /// Whether listings come and do not end.
-    holds_scans: bool,
-    /// Listings that came.
-    scans: usize,
     /// On which thread each read of entries was done.
     readers: Vec<ThreadId>,
     /// What was contained.
@@ -106,7 +93,7 @@ struct State {
 
 impl Fake {
     pub fn new() -> Self {
-        let state = State { revision: 1, oldest_revision: 1, silence_ms: 15, ..State::default() };
+        let state = State { revision: 1, oldest_revision: 1, ..State::default() };
         Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()), feed: Feed::new(1, 1 << 20) }
     }
 
@@ -128,20 +115,10 @@ impl Fake {
         self.with(|state| state.refuses_unscripted = true);
     }
 
-    /// Lets listings come and not end, or end.
-    pub fn hold_scans(&self, held: bool) {
-        self.with(|state| state.holds_scans = held);
-    }
-
     /// From now on there is nobody to ask how far this node is behind.
     #[allow(dead_code, reason = "for one of the programs that this is part of")]
     pub fn lose_leader(&self) {
         self.with(|state| state.lacks_leader = true);
-    }
-
-    /// Listings that came.
-    pub fn scans(&self) -> usize {
-        self.with(|state| state.scans)
     }
 
     /// What was listed of queues.
@@ -166,17 +143,6 @@ impl Fake {
     /// From now on it was asked nothing yet.
     pub fn forget_commands(&self) {
         self.with(|state| state.commands.clear());
-    }
-
-    pub fn last_op(&self) -> WriteOp {
-        match self.commands().pop().expect("a command came").action {
-            Action::Write(op) => op,
-            other => panic!("not a write: {other:?}"),
-        }
-    }
-
-    pub fn deadlines(&self) -> Vec<Instant> {
-        self.with(|state| state.deadlines.clone())
     }
 
     pub fn barriers(&self) -> Vec<Consistency> {
@@ -214,19 +180,6 @@ impl Fake {
         self.with(|state| (state.fails_from, state.write_error) = (command, error));
     }
 
-    pub fn answer_txns(&self, outcome: Outcome) {
-        self.with(|state| state.txn_outcome = Some(outcome));
-    }
-
-    pub fn fail_reads(&self, error: Option<AppError>) {
-        self.with(|state| state.read_error = error);
-    }
-
-    /// From now on all that is written is known to take much.
-    pub fn be_dear(&self) {
-        self.with(|state| state.is_dear = true);
-    }
-
     pub fn reject_writes(&self, rejection: Rejection) {
         self.with(|state| state.rejection = Some(rejection));
     }
@@ -242,23 +195,6 @@ impl Fake {
         self.with(|state| state.contained = contained);
     }
 
-    /// Several writes that share one revision.
-    pub fn together(&self, ops: &[WriteOp]) -> u64 {
-        let revision = self.with(|state| {
-            let before = state.revision;
-            let of = ops.len() as u32;
-            for (op, index) in ops.iter().zip(0..) {
-                state.revision = before;
-                state.apply(op);
-                let value = state.log.last_mut().and_then(|change| change.value.as_mut()).expect("it was applied");
-                (value.index, value.of) = (index, of);
-            }
-            state.revision
-        });
-        self.tell();
-        revision
-    }
-
     /// Tells those who watch what they were not told yet.
     fn tell(&self) {
         let (changes, at) = self.with(|state| {
@@ -270,24 +206,6 @@ impl Fake {
         let names = Default::default();
         self.feed.tell(ChangeSet { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
         self.changed.notify_waiters();
-    }
-
-    /// Lets the disk hang after so many pages of changes; `None`: not any more.
-    pub fn hang_after_pages(&self, pages: Option<usize>) {
-        self.with(|state| state.pages_left = pages);
-    }
-
-    fn read_page(&self) {
-        while !self.with(|state| {
-            state.pages_left.as_mut().is_none_or(|left| left.checked_sub(1).map(|next| *left = next).is_some())
-        }) {
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Milliseconds since the leader was heard.
-    pub fn hear_nothing_for(&self, ms: u64) {
-        self.with(|state| state.silence_ms = ms);
     }
 
     /// In order of their names.
@@ -408,7 +326,6 @@ impl State {
     fn execute(&mut self, action: &Action) -> Reply {
         let is_scripted = match action {
             Action::Write(_) | Action::Bulk(_) => true,
-            Action::Txn(_) => self.txn_outcome.is_some(),
             _ => !self.outcomes.is_empty(),
         };
         if self.refuses_unscripted && !is_scripted {
@@ -420,7 +337,6 @@ impl State {
                 let items = ops.iter().map(|op| self.item(op)).collect();
                 self.reply(Outcome::Bulk(items))
             }
-            Action::Txn(_) => self.reply(self.txn_outcome.clone().expect("the test says what becomes of transactions")),
             other => {
                 let outcome =
                     self.outcomes.pop_front().unwrap_or_else(|| panic!("nobody said what comes of {other:?}"));
@@ -502,13 +418,7 @@ impl Fake {
 
     pub fn list(&self, query: &ListQuery) -> Result<ListRead, StateFault> {
         self.with(|state| {
-            state.scans += 1;
             state.readers.push(thread::current().id());
-        });
-        while self.with(|state| state.holds_scans) {
-            thread::sleep(Duration::from_millis(2));
-        }
-        self.with(|state| {
             let mut at = state.at();
             let revision = query.revision.unwrap_or(at.revision);
             if revision < at.oldest_revision {
@@ -589,7 +499,6 @@ impl Fake {
     }
 
     pub fn changes(&self, query: &ChangesQuery) -> Result<ChangesRead, StateFault> {
-        self.read_page();
         self.with(|state| {
             let at = state.at();
             if !query.after.is_covered_from(at.oldest_revision) {
@@ -756,12 +665,9 @@ macro_rules! of_fake {
 quorate_machine::each_query!(of_fake);
 
 impl Backend for Fake {
-    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+    fn write(&self, command: Command, _: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
         Box::pin(async move {
-            self.with(|state| {
-                state.commands.push(command.clone());
-                state.deadlines.push(deadline);
-            });
+            self.with(|state| state.commands.push(command.clone()));
             self.pass(&command).await;
             let reply = self.with(|state| {
                 if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
@@ -793,7 +699,7 @@ impl Backend for Fake {
     }
 
     fn is_dear(&self, _: &Action) -> bool {
-        self.with(|state| state.is_dear)
+        false
     }
 
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
@@ -805,10 +711,8 @@ impl Backend for Fake {
             if let Some(news) = self.with(|state| state.news.take()) {
                 self.admit(news);
             }
-            self.with(|state| {
-                state.barriers.push(consistency);
-                state.read_error.clone().map_or(Ok(()), Err)
-            })
+            self.with(|state| state.barriers.push(consistency));
+            Ok(())
         })
     }
 
@@ -895,7 +799,7 @@ impl Backend for Fake {
     }
 
     fn staleness_ms(&self) -> Option<u64> {
-        Some(self.with(|state| state.silence_ms))
+        Some(15)
     }
 
     fn wall_now(&self) -> WallMillis {

@@ -3,6 +3,8 @@
 //! Owns what a test says of that. Never touches the state.
 
 use std::collections::VecDeque;
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use quorate_machine::types::{Action, Command, Key, Outcome, Rejection};
 use quorate_node_core::app::AppError;
@@ -23,6 +25,21 @@ pub struct Faults {
     /// What the next commands come to.
     outcomes: VecDeque<Outcome>,
     unready: Option<String>,
+    /// Whether all that is written is known to take much work.
+    is_dear: bool,
+    /// Whether nobody can say how far this node is behind.
+    lacks_leader: bool,
+    /// Since when the leader was not heard.
+    silence_ms: Option<u64>,
+    /// Whether listings and counts come and do not end.
+    holds_scans: bool,
+    /// Listings and counts that came.
+    scans: usize,
+    /// On which thread each read of entries was done.
+    readers: Vec<ThreadId>,
+    /// How many pages of changes may be read before the disk hangs.
+    pages_left: Option<usize>,
+    backup_pieces: usize,
 }
 
 impl Faults {
@@ -46,6 +63,30 @@ impl Faults {
 
     pub fn unready_reason(&self) -> Option<String> {
         self.unready.clone()
+    }
+
+    /// Whether one more page of changes may be read.
+    fn has_page(&mut self) -> bool {
+        let Some(left) = &mut self.pages_left else { return true };
+        let may = *left > 0;
+        *left = left.saturating_sub(1);
+        may
+    }
+
+    pub fn is_dear(&self) -> bool {
+        self.is_dear
+    }
+
+    pub fn lacks_leader(&self) -> bool {
+        self.lacks_leader
+    }
+
+    pub fn silence_ms(&self) -> u64 {
+        self.silence_ms.unwrap_or(15)
+    }
+
+    pub fn backup_pieces(&self) -> usize {
+        self.backup_pieces
     }
 }
 
@@ -103,5 +144,62 @@ impl MemoryNode {
 
     pub fn be_unready(&self, reason: &str) {
         self.with(|node| node.faults.unready = Some(reason.to_owned()));
+    }
+
+    /// From now on all that is written is known to take much work.
+    pub fn be_dear(&self) {
+        self.with(|node| node.faults.is_dear = true);
+    }
+
+    /// From now on there is nobody to ask how far this node is behind.
+    pub fn lose_leader(&self) {
+        self.with(|node| node.faults.lacks_leader = true);
+    }
+
+    /// Milliseconds since the leader was heard.
+    pub fn hear_nothing_for(&self, ms: u64) {
+        self.with(|node| node.faults.silence_ms = Some(ms));
+    }
+
+    /// Lets listings and counts come and not end, or end.
+    pub fn hold_scans(&self, held: bool) {
+        self.with(|node| node.faults.holds_scans = held);
+    }
+
+    /// Listings and counts that came.
+    pub fn scans(&self) -> usize {
+        self.with(|node| node.faults.scans)
+    }
+
+    /// On which thread each read of entries was done, of one or of many.
+    pub fn readers(&self) -> Vec<ThreadId> {
+        self.with(|node| node.faults.readers.clone())
+    }
+
+    /// Lets the disk hang after so many pages of changes; `None`: not any more.
+    pub fn hang_after_pages(&self, pages: Option<usize>) {
+        self.with(|node| node.faults.pages_left = pages);
+    }
+
+    /// From now on a backup has so many pieces of 64 KiB.
+    pub fn set_backup_pieces(&self, pieces: usize) {
+        self.with(|node| node.faults.backup_pieces = pieces);
+    }
+
+    /// Notes a query of this name, and waits where it is held up. The node is free meanwhile.
+    pub(super) fn before_query(&self, name: &str) {
+        let is_scan = matches!(name, "list" | "count");
+        if is_scan || matches!(name, "get" | "get_at") {
+            self.with(|node| {
+                node.faults.readers.push(thread::current().id());
+                node.faults.scans += usize::from(is_scan);
+            });
+        }
+        while is_scan && self.with(|node| node.faults.holds_scans) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        while name == "changes" && !self.with(|node| node.faults.has_page()) {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }

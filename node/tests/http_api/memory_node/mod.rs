@@ -18,8 +18,8 @@ use quorate_machine::machine::Vars;
 use quorate_machine::memory::MemoryState;
 use quorate_machine::query::{KeyRead, ListQuery, Queries, ReadPosition, StateFault};
 use quorate_machine::types::{
-    Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, QueueName, Reply, Revision, Value,
-    WallMillis, WriteOp,
+    Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, QueueName, Reply, Revision, Step, Txn,
+    Value, WallMillis, WriteOp,
 };
 use quorate_node_core::app::integrity::Repaired;
 use quorate_node_core::app::{AppError, Consistency, LeaderHint};
@@ -92,9 +92,9 @@ impl MemoryNode {
         }
     }
 
-    /// Until when the last command could be proposed.
-    pub fn last_deadline(&self) -> Instant {
-        self.with(|node| node.asked.last().expect("a command came").1)
+    /// Until when each command could be proposed.
+    pub fn deadlines(&self) -> Vec<Instant> {
+        self.with(|node| node.asked.iter().map(|(_, deadline)| *deadline).collect())
     }
 
     /// How fresh each read was asked to be.
@@ -113,6 +113,15 @@ impl MemoryNode {
         let key = Key::new(key).expect("a key");
         let reply = self.act(Action::Write(WriteOp { change, expiry: Expiry::Never, ..WriteOp::removal(key, false) }));
         assert!(matches!(reply.outcome, Outcome::Written(_)), "{reply:?}");
+        self.changed.notify_waiters();
+        reply.revision
+    }
+
+    /// Several writes that share one revision, which nobody asked for; gives it.
+    pub fn together(&self, ops: &[WriteOp]) -> Revision {
+        let then = ops.iter().cloned().map(Step::Write).collect();
+        let reply = self.act(Action::Txn(Txn { then, ..Txn::default() }));
+        assert!(matches!(reply.outcome, Outcome::Txn(_)), "{reply:?}");
         self.changed.notify_waiters();
         reply.revision
     }
@@ -189,10 +198,12 @@ macro_rules! of_node {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
         impl Queries for MemoryNode {
             fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+                self.before_query("get");
                 self.with(|node| node.state.get(key))
             }
 
             fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+                self.before_query("count");
                 self.with(|node| node.state.count(query))
             }
 
@@ -206,6 +217,7 @@ macro_rules! of_node {
 
             $(
                 fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    self.before_query(stringify!($name));
                     self.with(|node| node.state.$name($($argument),*))
                 }
             )*
@@ -225,11 +237,15 @@ impl Backend for MemoryNode {
     }
 
     fn is_dear(&self, _: &Action) -> bool {
-        false
+        self.with(|node| node.faults.is_dear())
     }
 
-    fn read_barrier(&self, consistency: Consistency, _: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
         Box::pin(async move {
+            if self.with(|node| node.faults.lacks_leader()) {
+                tokio::time::sleep_until(deadline.into()).await;
+                return Err(AppError::TimeoutNotProposed);
+            }
             self.with(|node| {
                 node.barriers.push(consistency);
                 node.faults.end_of_read()
@@ -299,7 +315,8 @@ impl Backend for MemoryNode {
     }
 
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
-        surroundings::back_up(0, self.position().revision, sink, begun)
+        let (pieces, revision) = self.with(|node| (node.faults.backup_pieces(), node.state.position().revision));
+        surroundings::back_up(pieces, revision, sink, begun)
     }
 
     fn digest(&self) -> DigestAt {
@@ -315,7 +332,7 @@ impl Backend for MemoryNode {
     }
 
     fn staleness_ms(&self) -> Option<u64> {
-        Some(15)
+        Some(self.with(|node| node.faults.silence_ms()))
     }
 
     fn wall_now(&self) -> WallMillis {
