@@ -4,7 +4,7 @@ mod access;
 mod coordination;
 pub mod surroundings;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
@@ -68,15 +68,12 @@ struct State {
     fails_from: usize,
     /// What the next commands that are not writes of one entry come to.
     outcomes: VecDeque<Outcome>,
-    collections: Vec<(CollectionName, CollectionRow)>,
     coordinated: coordination::Coordinated,
     admitted: access::Admitted,
     /// Each change of a value.
     log: Vec<KeyChange>,
     /// How many of them were told.
     told: usize,
-    tasks: Vec<(QueueName, (TaskId, TaskRow))>,
-    task_queries: Vec<TasksQuery>,
     /// How many pieces a backup has.
     backup_pieces: usize,
     /// On which thread each read of entries was done.
@@ -97,13 +94,6 @@ impl Fake {
         Self { state: Arc::new(Mutex::new(state)), changed: Arc::new(Notify::new()), feed: Feed::new(1, 1 << 20) }
     }
 
-    /// A task that is there from now on.
-    pub fn add_task(&self, queue: &str, id: &str, row: TaskRow) {
-        let queue = QueueName::new(queue).expect("a name");
-        let id = TaskId::new(id).expect("an id");
-        self.with(|state| state.tasks.push((queue, (id, row))));
-    }
-
     /// From now on a backup has so many pieces of 64 KiB.
     pub fn set_backup_pieces(&self, pieces: usize) {
         self.with(|state| state.backup_pieces = pieces);
@@ -119,11 +109,6 @@ impl Fake {
     #[allow(dead_code, reason = "for one of the programs that this is part of")]
     pub fn lose_leader(&self) {
         self.with(|state| state.lacks_leader = true);
-    }
-
-    /// What was listed of queues.
-    pub fn task_queries(&self) -> Vec<TasksQuery> {
-        self.with(|state| state.task_queries.clone())
     }
 
     /// On which thread each read of entries was done, of one or of many.
@@ -206,11 +191,6 @@ impl Fake {
         let names = Default::default();
         self.feed.tell(ChangeSet { changes, names: &names, before, after: at.revision, oldest: at.oldest_revision });
         self.changed.notify_waiters();
-    }
-
-    /// In order of their names.
-    pub fn declare(&self, name: &str, row: CollectionRow) {
-        self.with(|state| state.collections.push((CollectionName::new(name).expect("a name"), row)));
     }
 
     pub fn compact_to(&self, revision: u64) {
@@ -543,69 +523,37 @@ impl Fake {
         }))
     }
 
-    pub fn collection_over(&self, prefix: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
-        Ok(self.with(|state| {
-            let over = |name: &CollectionName| prefix.starts_with(format!("{}/", name.as_str()).as_bytes());
-            state.collections.iter().find(|(name, _)| over(name)).map(|(_, row)| row.clone())
-        }))
+    pub fn collection_over(&self, _: &[u8]) -> Result<Option<CollectionRow>, StateFault> {
+        Ok(None)
     }
 
-    pub fn collection(&self, name: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
-        Ok(self.with(|state| {
-            let found = state.collections.iter().find(|(known, _)| known == name);
-            (state.at(), found.map(|(_, row)| row.clone()))
-        }))
+    pub fn collection(&self, _: &CollectionName) -> Result<(ReadPosition, Option<CollectionRow>), StateFault> {
+        Ok(self.with(|state| (state.at(), None)))
     }
 
-    pub fn collections(
-        &self,
-        after: Option<&CollectionName>,
-        limit: usize,
-        _: usize,
-    ) -> Result<CollectionsPage, StateFault> {
-        Ok(self.with(|state| {
-            let behind = state.collections.iter().filter(|(name, _)| after.is_none_or(|after| name > after));
-            let mut collections: Vec<_> = behind.cloned().collect();
-            let more = collections.len() > limit;
-            collections.truncate(limit);
-            CollectionsPage { at: state.at(), collections, more }
-        }))
+    pub fn collections(&self, _: Option<&CollectionName>, _: usize, _: usize) -> Result<CollectionsPage, StateFault> {
+        Ok(self.with(|state| CollectionsPage { at: state.at(), collections: Vec::new(), more: false }))
     }
 
     pub fn last_number(&self, _: &SequenceName) -> Result<(ReadPosition, u64), StateFault> {
-        Ok(self.with(|state| (state.at(), 42)))
+        Ok(self.with(|state| (state.at(), 0)))
     }
 
-    pub fn task(&self, queue: &QueueName, id: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
-        let found = |state: &mut State| state.tasks.iter().find(|(of, (known, _))| of == queue && known == id).cloned();
-        Ok(self.with(|state| (state.at(), found(state).map(|(_, (_, row))| row))))
+    pub fn task(&self, _: &QueueName, _: &TaskId) -> Result<(ReadPosition, Option<TaskRow>), StateFault> {
+        Ok(self.with(|state| (state.at(), None)))
     }
 
-    pub fn tasks(&self, query: &TasksQuery) -> Result<TasksPage, StateFault> {
-        Ok(self.with(|state| {
-            state.task_queries.push(query.clone());
-            let of_queue = state.tasks.iter().filter(|(queue, _)| *queue == query.queue);
-            let all: Vec<_> = of_queue.map(|(_, task)| task.clone()).collect();
-            let after = (all.len() > query.limit).then(|| b"behind the first".to_vec());
-            TasksPage { at: state.at(), tasks: all.into_iter().take(query.limit).collect(), after }
-        }))
+    pub fn tasks(&self, _: &TasksQuery) -> Result<TasksPage, StateFault> {
+        Ok(self.with(|state| TasksPage { at: state.at(), tasks: Vec::new(), after: None }))
     }
 
     pub fn queue(&self, name: &QueueName) -> Result<(ReadPosition, QueueView), StateFault> {
-        let view = |state: &State| {
-            let scheduled = state.tasks.iter().filter(|(queue, _)| queue == name).count() as u64;
-            let row = QueueRow { scheduled, ..QueueRow::default() };
-            QueueView { name: name.clone(), row, first_due: (scheduled > 0).then_some(WALL) }
-        };
-        Ok(self.with(|state| (state.at(), view(state))))
+        let view = QueueView { name: name.clone(), row: QueueRow::default(), first_due: None };
+        Ok(self.with(|state| (state.at(), view)))
     }
 
-    pub fn queues(&self, after: Option<&QueueName>, limit: usize) -> Result<QueuesPage, StateFault> {
-        let names: BTreeSet<_> = self.with(|state| state.tasks.iter().map(|(queue, _)| queue.clone()).collect());
-        let names: Vec<_> = names.into_iter().filter(|name| after.is_none_or(|after| name > after)).collect();
-        let queues =
-            names.iter().take(limit).map(|name| self.queue(name).map(|(_, view)| view)).collect::<Result<_, _>>()?;
-        Ok(QueuesPage { at: self.with(|state| state.at()), queues, more: names.len() > limit })
+    pub fn queues(&self, _: Option<&QueueName>, _: usize) -> Result<QueuesPage, StateFault> {
+        Ok(self.with(|state| QueuesPage { at: state.at(), queues: Vec::new(), more: false }))
     }
 
     pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, StateFault> {
