@@ -9,19 +9,17 @@ use quorate_api::{
     ReleaseAnswer, RenewAnswer, Renewal, RenewedAnswer, ResignAnswer, SessionAnswer, SessionEnded, SessionList,
     SessionView, TaskClaimAnswer,
 };
-use quorate_machine::keyspace::lock_queue::HolderRow;
 use quorate_machine::types::{
     self, Acquire, Action, BarrierOp, Bounded, ContentKind, Guard, LatchOp, LockName, LockOp, LockSpace, Name,
     Rejection, SessionId, SessionOp, Value,
 };
 use serde_json::json;
 
-use crate::fake::WALL;
-use crate::raw::{NodeServer as Server, Response, Served, TestNode, tells_all_or_the_first};
+use crate::raw::{NodeServer as Server, Response, tells_all_or_the_first};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-pub async fn post<N: TestNode>(server: &Served<N>, route: &str, body: serde_json::Value) -> Response {
+pub async fn post(server: &Server, route: &str, body: serde_json::Value) -> Response {
     server.ask("POST", route, &[JSON], body.to_string().as_bytes()).await
 }
 
@@ -43,20 +41,8 @@ pub fn election(text: &str) -> LockName {
     LockName { space: LockSpace::Election, name: name(text) }
 }
 
-pub fn holder(session: u64, value: Option<&str>) -> HolderRow {
-    let value = value.map(|text| Value { kind: ContentKind::Json, data: text.into() });
-    HolderRow {
-        session: SessionId(session),
-        mode: types::LockMode::Exclusive,
-        delay_ms: 0,
-        value,
-        since: WALL - 700,
-        unheard: None,
-    }
-}
-
 /// Begins a session that lives for so long; gives its id.
-async fn session(server: &Server, ttl_ms: u64) -> String {
+pub async fn session(server: &Server, ttl_ms: u64) -> String {
     let body = json!({"ttl_ms": ttl_ms, "owner": "w"});
     read::<SessionAnswer>(&post(server, "/v1/sessions", body).await).session
 }

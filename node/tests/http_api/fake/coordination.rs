@@ -1,4 +1,4 @@
-//! What the fake node says of sessions, locks, elections, barriers and latches: what it was told to.
+//! What the fake node says of sessions: what it was told to. It knows of no lock, election, barrier and latch.
 
 use std::time::{Duration, Instant};
 
@@ -19,15 +19,6 @@ use super::{Fake, WALL};
 #[derive(Default)]
 pub struct Coordinated {
     pub sessions: Vec<(SessionId, SessionHeld)>,
-    /// What each session is to each lock.
-    pub parties: Vec<(LockName, SessionId, Party)>,
-    pub locks: Vec<(LockName, LockRead)>,
-    /// Of every election.
-    pub elected: Vec<LeaderChange>,
-    pub barrier: Option<BarrierRead>,
-    pub latch: Option<LatchRow>,
-    /// The log index that is not applied yet.
-    pub not_applied: Option<u64>,
 }
 
 impl Fake {
@@ -90,67 +81,40 @@ impl Fake {
         })
     }
 
-    pub fn party(&self, lock: &LockName, session: SessionId) -> Seen<Party> {
-        self.seen(|told| {
-            let known = told.parties.iter().find(|(known, id, _)| known == lock && *id == session);
-            known.map_or(Party::Nothing, |(.., party)| party.clone())
-        })
+    pub fn party(&self, _: &LockName, _: SessionId) -> Seen<Party> {
+        self.seen(|_| Party::Nothing)
     }
 
-    pub fn places_before(&self, _: &LockName, place: Revision, max: usize) -> Result<usize, StateFault> {
-        Ok(self.with(|state| {
-            let waits = |party: &Party| matches!(party, Party::Waiting { place: other, .. } if *other < place);
-            state.coordinated.parties.iter().filter(|(.., party)| waits(party)).count().min(max)
-        }))
+    pub fn places_before(&self, _: &LockName, _: Revision, _: usize) -> Result<usize, StateFault> {
+        Ok(0)
     }
 
-    pub fn lock(&self, lock: &LockName, _: usize) -> Seen<LockRead> {
-        self.seen(|told| {
-            let known = told.locks.iter().find(|(known, _)| known == lock);
-            let none = LockRead { head: None, holders: Vec::new(), waiters: Vec::new() };
-            known.map_or(none, |(_, read)| read.clone())
-        })
+    pub fn lock(&self, _: &LockName, _: usize) -> Seen<LockRead> {
+        self.seen(|_| LockRead { head: None, holders: Vec::new(), waiters: Vec::new() })
     }
 
-    pub fn locks(&self, space: LockSpace, after: Option<&Name>, limit: usize) -> Seen<Page<(Name, LockHead)>> {
-        self.seen(|told| {
-            let of_space = told.locks.iter().filter(|(lock, _)| lock.space == space);
-            let behind = of_space.filter(|(lock, _)| after.is_none_or(|after| lock.name > *after));
-            let mut items: Vec<_> =
-                behind.filter_map(|(lock, read)| Some((lock.name.clone(), read.head.clone()?))).collect();
-            let more = items.len() > limit;
-            items.truncate(limit);
-            Page { items, more }
-        })
+    pub fn locks(&self, _: LockSpace, _: Option<&Name>, _: usize) -> Seen<Page<(Name, LockHead)>> {
+        self.seen(|_| Page { items: Vec::new(), more: false })
     }
 
-    pub fn holder(&self, lock: &LockName, token: Revision) -> Seen<Option<HolderRow>> {
-        self.seen(|told| {
-            let (_, read) = told.locks.iter().find(|(known, _)| known == lock)?;
-            read.holders.iter().find(|holder| holder.number == token).map(|holder| holder.row.clone())
-        })
+    pub fn holder(&self, _: &LockName, _: Revision) -> Seen<Option<HolderRow>> {
+        self.seen(|_| None)
     }
 
     pub fn elected(&self, _: &Name) -> Seen<Option<LeaderChange>> {
-        self.seen(|told| told.elected.last().cloned())
+        self.seen(|_| None)
     }
 
-    pub fn elected_after(&self, _: &Name, after: Revision, limit: usize) -> Seen<Page<LeaderChange>> {
-        self.seen(|told| {
-            let mut items: Vec<_> = told.elected.iter().filter(|(revision, _)| *revision > after).cloned().collect();
-            let more = items.len() > limit;
-            items.truncate(limit);
-            Page { items, more }
-        })
+    pub fn elected_after(&self, _: &Name, _: Revision, _: usize) -> Seen<Page<LeaderChange>> {
+        self.seen(|_| Page { items: Vec::new(), more: false })
     }
 
     pub fn barrier(&self, _: &Name, _: Option<SessionId>) -> Seen<BarrierRead> {
-        let nobody = BarrierRead { row: None, is_in: false, lives: true };
-        self.seen(|told| told.barrier.clone().unwrap_or(nobody))
+        self.seen(|_| BarrierRead { row: None, is_in: false, lives: true })
     }
 
     pub fn latch(&self, _: &Name) -> Seen<Option<LatchRow>> {
-        self.seen(|told| told.latch)
+        self.seen(|_| None)
     }
 }
 
@@ -192,16 +156,8 @@ impl Coordination for Fake {
         })
     }
 
-    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            loop {
-                let changed = self.changed.notified();
-                if self.with(|state| state.coordinated.not_applied.is_none_or(|from| index < from)) {
-                    return;
-                }
-                changed.await;
-            }
-        })
+    fn wait_applied(&self, _: u64) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
     }
 
     fn wait_woken<'a>(

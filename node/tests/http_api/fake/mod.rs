@@ -37,8 +37,6 @@ use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::state::{ChangeSet, Feed};
 use tokio::sync::Notify;
 
-pub use coordination::Coordinated;
-
 /// The wall clock of every position.
 pub const WALL: u64 = 1_700_000_000_000;
 
@@ -64,8 +62,6 @@ struct State {
     held: Vec<Vec<u8>>,
     write_error: Option<AppError>,
     rejection: Option<Rejection>,
-    /// Writes that fail only from this command on, counted from 0.
-    fails_from: usize,
     /// What the next commands that are not writes of one entry come to.
     outcomes: VecDeque<Outcome>,
     coordinated: coordination::Coordinated,
@@ -160,11 +156,6 @@ impl Fake {
         self.with(|state| state.write_error = Some(error));
     }
 
-    /// Fails writes from the command of this number on.
-    pub fn fail_writes_from(&self, command: usize, error: Option<AppError>) {
-        self.with(|state| (state.fails_from, state.write_error) = (command, error));
-    }
-
     pub fn reject_writes(&self, rejection: Rejection) {
         self.with(|state| state.rejection = Some(rejection));
     }
@@ -193,11 +184,6 @@ impl Fake {
         self.changed.notify_waiters();
     }
 
-    pub fn compact_to(&self, revision: u64) {
-        self.with(|state| state.oldest_revision = revision);
-        self.tell();
-    }
-
     /// Puts an entry there without a command.
     pub fn seed(&self, key: &str, value: Value) -> u64 {
         let key = Key::new(key).expect("a key");
@@ -215,16 +201,6 @@ impl Fake {
         });
         self.tell();
         self.with(|state| state.revision)
-    }
-
-    /// Locks an entry that is there, with this token.
-    pub fn lock_entry(&self, key: &str, cas: u64) {
-        self.with(|state| {
-            let versions = state.versions.get_mut(key.as_bytes()).expect("the entry");
-            let (_, entry) = versions.last_mut().expect("a version");
-            let meta = &mut entry.as_mut().expect("it was not removed").meta;
-            (meta.cas, meta.locked_until) = (cas, Some(u64::MAX));
-        });
     }
 }
 
@@ -618,7 +594,7 @@ impl Backend for Fake {
             self.with(|state| state.commands.push(command.clone()));
             self.pass(&command).await;
             let reply = self.with(|state| {
-                if let Some(error) = state.write_error.clone().filter(|_| state.commands.len() > state.fails_from) {
+                if let Some(error) = state.write_error.clone() {
                     return Err(error);
                 }
                 if let Some(rejection) = state.rejection.clone() {

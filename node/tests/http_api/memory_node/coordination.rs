@@ -76,7 +76,7 @@ impl Coordination for MemoryNode {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                if self.position().index >= index {
+                if self.with(|node| !node.faults.is_behind() && node.state.position().index >= index) {
                     return;
                 }
                 changed.await;

@@ -29,6 +29,8 @@ pub struct Faults {
     is_dear: bool,
     /// Whether nobody can say how far this node is behind.
     lacks_leader: bool,
+    /// Whether readers do not see yet what was decided.
+    is_behind: bool,
     /// Since when the leader was not heard.
     silence_ms: Option<u64>,
     /// Whether listings and counts come and do not end.
@@ -79,6 +81,10 @@ impl Faults {
 
     pub fn lacks_leader(&self) -> bool {
         self.lacks_leader
+    }
+
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     pub fn silence_ms(&self) -> u64 {
@@ -154,6 +160,11 @@ impl MemoryNode {
     /// From now on there is nobody to ask how far this node is behind.
     pub fn lose_leader(&self) {
         self.with(|node| node.faults.lacks_leader = true);
+    }
+
+    /// From now on what was decided does not come to be applied here, as far as anybody waits for that.
+    pub fn fall_behind(&self) {
+        self.with(|node| node.faults.is_behind = true);
     }
 
     /// Milliseconds since the leader was heard.

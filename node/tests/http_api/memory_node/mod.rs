@@ -102,9 +102,11 @@ impl MemoryNode {
         self.with(|node| node.barriers.clone())
     }
 
-    /// Does something that no client asked for, as an entry of the log.
-    fn act(&self, action: Action) -> Reply {
-        self.with(|node| node.put_in_log(&[Command::unnamed(action)], &self.feed)).remove(0)
+    /// Does something that no client of this server asked for, as an entry of the log: faults do not touch it.
+    pub fn act(&self, action: Action) -> Reply {
+        let reply = self.with(|node| node.put_in_log(&[Command::unnamed(action)], &self.feed)).remove(0);
+        self.changed.notify_waiters();
+        reply
     }
 
     /// Puts an entry there that no client wrote; gives its revision.
@@ -113,7 +115,6 @@ impl MemoryNode {
         let key = Key::new(key).expect("a key");
         let reply = self.act(Action::Write(WriteOp { change, expiry: Expiry::Never, ..WriteOp::removal(key, false) }));
         assert!(matches!(reply.outcome, Outcome::Written(_)), "{reply:?}");
-        self.changed.notify_waiters();
         reply.revision
     }
 
@@ -122,7 +123,6 @@ impl MemoryNode {
         let then = ops.iter().cloned().map(Step::Write).collect();
         let reply = self.act(Action::Txn(Txn { then, ..Txn::default() }));
         assert!(matches!(reply.outcome, Outcome::Txn(_)), "{reply:?}");
-        self.changed.notify_waiters();
         reply.revision
     }
 
@@ -150,7 +150,6 @@ impl MemoryNode {
                 other => panic!("housekeeping came to {other:?}"),
             }
         }
-        self.changed.notify_waiters();
     }
 
     /// Decides a command that came from a client.
