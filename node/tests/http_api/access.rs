@@ -1,6 +1,6 @@
 //! Users, roles and tokens: what is asked of the cluster, how its reply is shown, and every fault of input.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use quorate_api::{
     ErrorCode, Permission as PermissionView, RoleAnswer, RoleList, RoleRemoved, SelfAnswer, TokenCreated, TokenList,
@@ -8,14 +8,13 @@ use quorate_api::{
 };
 use quorate_machine::access::{Grant, Permission};
 use quorate_machine::types::{
-    AccessFault, AccessOp, AccessReply, Action, Bounded, NewToken, Outcome, Rejection, RoleName, RoleRow, SecretHash,
-    TokenId, TokenRow, UserName, UserRow,
+    AccessOp, Action, Bounded, NewToken, Outcome, Rejection, RoleName, SecretHash, TokenId, UserName,
 };
 use quorate_node_core::token_text::TokenText;
 use serde_json::json;
 
 use crate::fake::WALL;
-use crate::raw::{Response, Server, tells_all_or_the_first};
+use crate::raw::{NodeServer as Server, Response, tells_all_or_the_first};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// Later than any clock shows, Unix milliseconds.
@@ -31,14 +30,6 @@ fn role(name: &str) -> RoleName {
 
 fn grant(permission: Permission, prefix: &str) -> Grant {
     Grant { permission, prefix: prefix.into() }
-}
-
-fn user_row(roles: &[&str]) -> UserRow {
-    UserRow { roles: roles.iter().map(|name| role(name)).collect(), created: WALL, revision: 7 }
-}
-
-fn token_row(of: &str, expires_at: Option<u64>) -> TokenRow {
-    TokenRow { user: user(of), hash: SecretHash([9; 32]), expires_at, note: "ci".into(), created: WALL, revision: 8 }
 }
 
 async fn send(server: &Server, method: &str, path: &str, body: serde_json::Value) -> Response {
@@ -130,61 +121,59 @@ async fn faults_are_told_all_at_once_and_nothing_is_asked_of_the_cluster() {
 #[tokio::test]
 async fn a_user_is_set_shown_and_removed() {
     let server = Server::start().await;
-    server.backend.come_to(Outcome::Access(Box::new(AccessReply::User(user_row(&["r"])))));
+    let missing = send(&server, "PUT", "/v1/access/users/a", json!({"roles": ["nope"]})).await.problem();
+    assert_eq!((missing.status, missing.code), (404, ErrorCode::NotFound));
+    assert!(missing.detail.contains("no role `nope`"), "{missing:?}");
+
+    let _: RoleAnswer = read(&send(&server, "PUT", "/v1/access/roles/r", json!({"grants": []})).await);
     let body = json!({"roles": ["r"], "request_id": "one"});
     let answer: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/team/a%20b", body.clone()).await);
     assert_eq!(last_op(&server), AccessOp::SetUser { name: user("team/a b"), roles: vec![role("r")] });
-    assert_eq!((&*answer.user, &answer.roles[..], answer.set_revision), ("team/a b", &["r".to_owned()][..], 7));
+    assert_eq!((&*answer.user, &answer.roles[..], answer.set_revision), ("team/a b", &["r".to_owned()][..], 3));
     assert!(answer.revision.is_some() && answer.created.starts_with("2023-11-14T22:13:20"), "{answer:?}");
     let again: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/team/a%20b", body).await);
     assert!(again.replayed);
 
-    let missing = Rejection::Access(Box::new(AccessFault::NoRole(role("nope"))));
-    server.backend.come_to(Outcome::Rejected(missing));
-    let problem = send(&server, "PUT", "/v1/access/users/a", json!({"roles": ["nope"]})).await.problem();
-    assert_eq!((problem.status, problem.code), (404, ErrorCode::NotFound));
-    assert!(problem.detail.contains("no role `nope`"), "{problem:?}");
-
-    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Removed { tokens: 3 })));
+    let _: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/a", json!({"roles": []})).await);
+    for _ in 0..3 {
+        let _: TokenCreated = read(&send(&server, "POST", "/v1/access/tokens", json!({"user": "a"})).await);
+    }
     let gone: UserRemoved = read(&server.ask("DELETE", "/v1/access/users/a", &[], b"").await);
     assert_eq!((last_op(&server), &*gone.user, gone.tokens), (AccessOp::RemoveUser(user("a")), "a", 3));
-    server.backend.come_to(Outcome::Rejected(Rejection::Access(Box::new(AccessFault::NoUser(user("a"))))));
     assert_eq!(server.ask("DELETE", "/v1/access/users/a", &[], b"").await.problem().code, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn a_role_is_set_shown_and_stays_while_it_is_in_use() {
     let server = Server::start().await;
-    let grants = vec![grant(Permission::Read, ""), grant(Permission::Lock, "jobs/ü")];
-    let row = RoleRow { grants: grants.clone(), created: WALL, revision: 5 };
-    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Role(row.clone()))));
     let body = json!({"grants": [{"permission": "lock", "prefix": "jobs/ü"}, {"permission": "read", "prefix": ""}]});
     let answer: RoleAnswer = read(&send(&server, "PUT", "/v1/access/roles/jobs", body).await);
-    let asked = vec![grants[1].clone(), grants[0].clone()];
+    let asked = vec![grant(Permission::Lock, "jobs/ü"), grant(Permission::Read, "")];
     assert_eq!(last_op(&server), AccessOp::SetRole { name: role("jobs"), grants: asked });
     let shown: Vec<_> = answer.grants.iter().map(|grant| (grant.permission, grant.prefix.to_string())).collect();
     assert_eq!(shown, [(PermissionView::Read, String::new()), (PermissionView::Lock, "jobs/ü".to_owned())]);
+    let shown: RoleAnswer = read(&server.get("/v1/access/roles/jobs").await);
+    assert_eq!((shown.grants, shown.set_revision), (answer.grants, 2));
+    assert_eq!(server.get("/v1/access/roles/other").await.problem().code, ErrorCode::NotFound);
 
-    server.backend.come_to(Outcome::Rejected(Rejection::Access(Box::new(AccessFault::RoleInUse(user("ann"))))));
+    let _: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/ann", json!({"roles": ["jobs"]})).await);
     let problem = server.ask("DELETE", "/v1/access/roles/jobs", &[], b"").await.problem();
     assert_eq!((problem.status, problem.code), (409, ErrorCode::InUse));
     assert!(problem.detail.contains("`ann`"), "{problem:?}");
-    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Removed { tokens: 0 })));
+    let _: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/ann", json!({"roles": []})).await);
     let gone: RoleRemoved = read(&server.ask("DELETE", "/v1/access/roles/jobs", &[], b"").await);
     assert_eq!(gone.role, "jobs");
-
-    server.backend.admit(|told| drop(told.roles.insert(role("jobs"), row)));
-    let shown: RoleAnswer = read(&server.get("/v1/access/roles/jobs").await);
-    assert_eq!((shown.grants, shown.set_revision), (answer.grants, 5));
-    assert_eq!(server.get("/v1/access/roles/other").await.problem().code, ErrorCode::NotFound);
+    assert_eq!(server.get("/v1/access/roles/jobs").await.problem().code, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
     let server = Server::start().await;
-    let before = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64;
-    let done = || Outcome::Access(Box::new(AccessReply::Token(WALL)));
-    server.backend.come_to(done());
+    let missing = send(&server, "POST", "/v1/access/tokens", json!({"user": "app"})).await.problem();
+    assert_eq!(missing.code, ErrorCode::NotFound);
+    assert!(missing.detail.contains("no user `app`"), "{missing:?}");
+    let _: UserAnswer = read(&send(&server, "PUT", "/v1/access/users/app", json!({"roles": []})).await);
+
     let body = json!({"user": "app", "expires_in_ms": 60_000, "note": "ci", "request_id": "t"});
     let answer: TokenCreated = read(&send(&server, "POST", "/v1/access/tokens", body).await);
     let AccessOp::AddToken(NewToken { id, user: whose, hash, expires_at, note }) = last_op(&server) else {
@@ -192,15 +181,12 @@ async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
     };
     let token = TokenText::read(&answer.token.0).expect("a token");
     assert_eq!((token.id, token.hash(), id.to_string()), (id, hash, answer.id.clone()));
-    assert_eq!((&*whose.to_string(), &*note), ("app", "ci"));
-    let life = expires_at.expect("it ends") - before;
-    assert!((60_000..70_000).contains(&life), "{life} ms");
+    assert_eq!((&*whose.to_string(), &*note, expires_at), ("app", "ci", Some(WALL + 60_000)));
     assert!(answer.expires.is_some());
     let asked = format!("{:?}", server.backend.commands());
     let secret = answer.token.0.splitn(3, '_').nth(2).expect("a secret").to_owned();
     assert!(!asked.contains(&secret) && !format!("{answer:?}").contains(&secret));
 
-    server.backend.come_to(done());
     let body = json!({"user": "app"});
     let other: TokenCreated = read(&send(&server, "POST", "/v1/access/tokens", body.clone()).await);
     assert_ne!(other.token, answer.token);
@@ -208,7 +194,6 @@ async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
 
     for (why, code, words) in [
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, "is kept nowhere"),
-        (Rejection::Access(Box::new(AccessFault::NoUser(user("app")))), ErrorCode::NotFound, "no user `app`"),
         (Rejection::TooMany { what: Bounded::UserTokens, limit: 256 }, ErrorCode::TooLarge, "at most 256 tokens"),
     ] {
         server.backend.come_to(Outcome::Rejected(why));
@@ -216,26 +201,24 @@ async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
         assert_eq!(problem.code, code);
         assert!(problem.detail.contains(words), "{problem:?}");
     }
-    server.backend.come_to(Outcome::Access(Box::new(AccessReply::Removed { tokens: 1 })));
-    let gone: TokenRemoved = read(&server.ask("DELETE", "/v1/access/tokens/00c0ffee00c0ffee", &[], b"").await);
-    assert_eq!(
-        (last_op(&server), &*gone.id),
-        (AccessOp::RemoveToken(TokenId(0x00c0_ffee_00c0_ffee)), "00c0ffee00c0ffee")
-    );
+    let path = format!("/v1/access/tokens/{}", answer.id);
+    let gone: TokenRemoved = read(&server.ask("DELETE", &path, &[], b"").await);
+    assert_eq!((last_op(&server), &gone.id), (AccessOp::RemoveToken(id), &answer.id));
 }
 
 #[tokio::test]
 async fn lists_go_on_by_their_cursor_and_show_no_hash() {
     let server = Server::start().await;
-    server.backend.admit(|told| {
-        for name in ["a", "b", "c"] {
-            told.users.insert(user(name), user_row(&[]));
-            told.roles.insert(role(name), RoleRow { grants: Vec::new(), created: WALL, revision: 3 });
-        }
-        told.tokens.insert(TokenId(1), token_row("a", None));
-        told.tokens.insert(TokenId(2), token_row("b", Some(WALL)));
-        told.tokens.insert(TokenId(u64::MAX), token_row("b", Some(FAR)));
-    });
+    let set = |op| server.backend.act(Action::Access(op));
+    for name in ["a", "b", "c"] {
+        set(AccessOp::SetUser { name: user(name), roles: Vec::new() });
+        set(AccessOp::SetRole { name: role(name), grants: Vec::new() });
+    }
+    for (id, of, expires_at) in [(1, "a", None), (2, "b", Some(WALL + 1)), (u64::MAX, "b", Some(FAR))] {
+        let hash = SecretHash([9; 32]);
+        set(AccessOp::AddToken(NewToken { id: TokenId(id), user: user(of), hash, expires_at, note: "ci".into() }));
+    }
+    server.backend.advance(Duration::from_millis(1));
     let first: UserList = read(&server.get("/v1/access/users?limit=2").await);
     let rest: UserList = read(&server.get("/v1/access/users?limit=2&cursor=b").await);
     assert_eq!((first.users.len(), first.cursor.as_deref()), (2, Some("b")));
@@ -257,7 +240,7 @@ async fn lists_go_on_by_their_cursor_and_show_no_hash() {
 #[tokio::test]
 async fn a_node_that_asks_nobody_lets_everybody_do_everything() {
     let server = Server::start().await;
-    server.backend.admit(|_| {});
+    server.backend.act(Action::Access(AccessOp::SetUser { name: user("a"), roles: Vec::new() }));
     let answer: SelfAnswer = read(&server.get("/v1/access/self").await);
     assert_eq!(answer.user, None);
     assert_eq!(answer.grants.iter().map(|grant| grant.permission).collect::<Vec<_>>(), [PermissionView::Admin]);

@@ -1,15 +1,12 @@
 //! `/v1/quotas`: what is proposed, what is shown, and how a refusal names the quota.
 
 use quorate_api::{ErrorCode, QuotaAnswer, QuotaList, QuotaRemoved, QuotaState};
-use quorate_machine::query::{QuotaRead, QuotaUse};
 use quorate_machine::types::{
-    Action, BeyondQuota, Counted, Outcome, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject,
-    Rejection,
+    Action, BeyondQuota, Counted, Maintenance, Outcome, QuotaBounds, QuotaOp, QuotaSubject, Rejection, SessionOp,
 };
 use serde_json::json;
 
-use crate::fake::WALL;
-use crate::raw::{Response, Server};
+use crate::raw::{NodeServer as Server, Response};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
@@ -26,38 +23,31 @@ fn last_op(server: &Server) -> QuotaOp {
     }
 }
 
-fn row(bounds: QuotaBounds) -> QuotaRow {
-    QuotaRow { bounds, parent: None, created: WALL - 60_000, revision: 12 }
-}
-
 #[tokio::test]
 async fn a_quota_is_set_shown_and_removed() {
     let server = Server::start().await;
-    let bounds = QuotaBounds { entries: Some(10), bytes: Some(1_000), ..QuotaBounds::default() };
-    server.backend.come_to(Outcome::Quota(Some(Box::new(row(bounds)))));
-    let response = server.put_json("/v1/quotas/prefixes/t/%61cme/", r#"{"entries":10,"bytes":1000}"#).await;
+    let bounds = QuotaBounds { entries: Some(1), bytes: Some(1_000), ..QuotaBounds::default() };
+    let response = server.put_json("/v1/quotas/prefixes/t/%61cme/", r#"{"entries":1,"bytes":1000}"#).await;
     let set: QuotaAnswer = read(&response);
     assert_eq!((response.status, response.header("location")), (201, Some("/v1/quotas/prefixes/t/%61cme/")));
-    assert_eq!((set.prefix, set.bounds.entries, set.set_revision), (Some("t/acme/".into()), Some(10), Some(12)));
+    assert_eq!((set.prefix, set.bounds.entries, set.set_revision), (Some("t/acme/".into()), Some(1), Some(2)));
     let subject = QuotaSubject::Prefix(b"t/acme/".to_vec());
     assert_eq!(last_op(&server), QuotaOp::Set { subject: subject.clone(), bounds });
 
-    let used = PrefixUse { entries: 3, bytes: 40, tasks: 2, from: Some(vec![0x10]) };
-    let read_of = |used, row: Option<QuotaRow>, is_counting| QuotaRead {
-        bounds: row.as_ref().map_or(QuotaBounds::USUAL, |row| row.bounds),
-        row,
-        used,
-        is_counting,
-    };
-    let ann = QuotaSubject::Principal("ann".into());
-    server.backend.admit(|told| {
-        told.quotas.insert(subject.clone(), read_of(QuotaUse::Prefix(used), Some(row(bounds)), true));
-        let used = PrincipalUse { sessions: 5, locks: 1 };
-        told.quotas.insert(ann.clone(), read_of(QuotaUse::Principal(used), None, false));
-    });
+    server.backend.maintain(Maintenance::Count);
+    assert_eq!(server.put_json("/v1/kv/t/acme/1", "1").await.status, 201);
+    assert_eq!(server.ask("POST", "/v1/tasks/t%2Facme%2Fq", &[JSON], b"{}").await.status, 201);
     let shown: QuotaAnswer = read(&server.get("/v1/quotas/prefixes/t/acme/").await);
-    assert_eq!((shown.used.and_then(|used| used.tasks), shown.state), (Some(2), Some(QuotaState::Counting)));
+    assert_eq!(shown.state, Some(QuotaState::Enforced));
+    let used = shown.used.expect("what is used");
+    assert_eq!((used.entries, used.tasks), (Some(1), Some(1)));
+    let full = server.put_json("/v1/kv/t/acme/2", "1").await.problem();
+    assert_eq!((full.status, full.code), (507, ErrorCode::QuotaExceeded));
+    assert_eq!(full.quota.and_then(|quota| quota.prefix), Some("t/acme/".into()));
     assert_eq!(server.get("/v1/quotas/prefixes/t/").await.problem().code, ErrorCode::NotFound);
+
+    let session = SessionOp::Create { ttl_ms: 10_000, owner: String::new(), labels: Vec::new() };
+    server.backend.act_as("ann", Action::Session(session));
     let list: QuotaList = read(&server.get("/v1/quotas/principals?limit=1").await);
     let [of_ann] = &list.quotas[..] else { panic!("{list:?}") };
     assert_eq!(
@@ -67,10 +57,9 @@ async fn a_quota_is_set_shown_and_removed() {
     let usual: QuotaAnswer = read(&server.get("/v1/quotas/default").await);
     assert_eq!((usual.bounds.sessions, usual.principal, usual.set_revision), (Some(50_000), None, None));
 
-    server.backend.come_to(Outcome::Quota(None));
     let gone: QuotaRemoved = read(&server.ask("DELETE", "/v1/quotas/prefixes/t/acme/", &[], b"").await);
     assert_eq!((gone.prefix, last_op(&server)), (Some("t/acme/".into()), QuotaOp::Remove(subject)));
-    server.backend.come_to(Outcome::Rejected(Rejection::NotFound));
+    assert_eq!(server.put_json("/v1/kv/t/acme/2", "1").await.status, 201);
     let missing = server.ask("DELETE", "/v1/quotas/principals/bob", &[], b"").await.problem();
     assert_eq!(missing.code, ErrorCode::NotFound);
     assert!(missing.detail.contains("the principal `bob`"), "{}", missing.detail);

@@ -20,8 +20,6 @@ pub struct Admitted {
     pub roles: BTreeMap<RoleName, RoleRow>,
     pub tokens: BTreeMap<TokenId, TokenRow>,
     pub invitations: BTreeMap<TokenId, InvitationRow>,
-    /// Quotas that somebody has, with what is used of them.
-    pub quotas: BTreeMap<QuotaSubject, QuotaRead>,
 }
 
 impl Fake {
@@ -99,41 +97,22 @@ fn page<N: Ord + Clone, R: Clone>(rows: &BTreeMap<N, R>, after: Option<&N>, limi
 /// Nobody has a quota of their own, and nothing is used.
 impl Fake {
     pub fn quota(&self, subject: &QuotaSubject) -> Seen<Option<QuotaRead>> {
-        let told = self.with(|state| state.admitted.quotas.get(subject).cloned());
         let usual = || {
             let used = QuotaUse::Principal(PrincipalUse::default());
             QuotaRead { row: None, bounds: QuotaBounds::USUAL, used, is_counting: false }
         };
         let found = match subject {
-            QuotaSubject::Prefix(_) => told,
-            QuotaSubject::Principal(_) | QuotaSubject::Default => Some(told.unwrap_or_else(usual)),
+            QuotaSubject::Prefix(_) => None,
+            QuotaSubject::Principal(_) | QuotaSubject::Default => Some(usual()),
         };
         self.admitted(|_| found)
     }
 
-    pub fn principal_quotas(&self, after: Option<&str>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
-        let after = QuotaSubject::Principal(after.unwrap_or_default().to_owned());
-        let is_one = |subject: &QuotaSubject| matches!(subject, QuotaSubject::Principal(_)) && *subject > after;
-        let page =
-            self.with(|state| quotas(state.admitted.quotas.iter().filter(|(subject, _)| is_one(subject)), limit));
-        self.admitted(|_| page)
+    pub fn principal_quotas(&self, _: Option<&str>, _: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
+        self.admitted(|_| Page { items: Vec::new(), more: false })
     }
 
-    pub fn prefix_quotas(&self, after: Option<&[u8]>, limit: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
-        let after = QuotaSubject::Prefix(after.unwrap_or_default().to_vec());
-        let is_one = |subject: &QuotaSubject| matches!(subject, QuotaSubject::Prefix(_)) && *subject > after;
-        let page =
-            self.with(|state| quotas(state.admitted.quotas.iter().filter(|(subject, _)| is_one(subject)), limit));
-        self.admitted(|_| page)
+    pub fn prefix_quotas(&self, _: Option<&[u8]>, _: usize) -> Seen<Page<(QuotaSubject, QuotaRead)>> {
+        self.admitted(|_| Page { items: Vec::new(), more: false })
     }
-}
-
-fn quotas<'q>(
-    all: impl Iterator<Item = (&'q QuotaSubject, &'q QuotaRead)>,
-    limit: usize,
-) -> Page<(QuotaSubject, QuotaRead)> {
-    let mut items: Vec<_> = all.map(|(subject, read)| (subject.clone(), read.clone())).collect();
-    let more = items.len() > limit;
-    items.truncate(limit);
-    Page { items, more }
 }

@@ -61,7 +61,6 @@ struct State {
     /// Keys whose writes wait.
     held: Vec<Vec<u8>>,
     write_error: Option<AppError>,
-    rejection: Option<Rejection>,
     /// What the next commands that are not writes of one entry come to.
     outcomes: VecDeque<Outcome>,
     coordinated: coordination::Coordinated,
@@ -154,10 +153,6 @@ impl Fake {
 
     pub fn fail_writes(&self, error: AppError) {
         self.with(|state| state.write_error = Some(error));
-    }
-
-    pub fn reject_writes(&self, rejection: Rejection) {
-        self.with(|state| state.rejection = Some(rejection));
     }
 
     /// What the next command that is not a write of one entry comes to, or would come to.
@@ -596,9 +591,6 @@ impl Backend for Fake {
             let reply = self.with(|state| {
                 if let Some(error) = state.write_error.clone() {
                     return Err(error);
-                }
-                if let Some(rejection) = state.rejection.clone() {
-                    return Ok(state.reply(Outcome::Rejected(rejection)));
                 }
                 let Some(RequestId(id)) = command.request_id.clone() else { return Ok(state.execute(&command.action)) };
                 if let Some(kept) = state.replies.get(&id) {

@@ -104,7 +104,13 @@ impl MemoryNode {
 
     /// Does something that no client of this server asked for, as an entry of the log: faults do not touch it.
     pub fn act(&self, action: Action) -> Reply {
-        let reply = self.with(|node| node.put_in_log(&[Command::unnamed(action)], &self.feed)).remove(0);
+        self.act_as("", action)
+    }
+
+    /// The same for a principal.
+    pub fn act_as(&self, principal: &str, action: Action) -> Reply {
+        let command = Command { principal: principal.to_owned(), ..Command::unnamed(action) };
+        let reply = self.with(|node| node.put_in_log(&[command], &self.feed)).remove(0);
         self.changed.notify_waiters();
         reply
     }
@@ -142,7 +148,7 @@ impl MemoryNode {
     }
 
     /// Takes steps of housekeeping until nothing of it is left.
-    fn maintain(&self, what: Maintenance) {
+    pub fn maintain(&self, what: Maintenance) {
         loop {
             match self.act(Action::Maintain(what)).outcome {
                 Outcome::Maintained { more: true, .. } => {}
