@@ -25,8 +25,8 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::fake::Fake;
 use super::http_2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
+use super::memory_node::MemoryNode;
 use super::{panics, requests};
 
 /// A server remembers what it was asked, so another takes its place now and then.
@@ -45,7 +45,7 @@ const FRAME_KIND_MAX: u8 = 9;
 
 struct Served {
     runtime: Runtime,
-    backend: Fake,
+    backend: MemoryNode,
     addr: SocketAddr,
     requests: usize,
 }
@@ -122,8 +122,7 @@ impl Served {
     /// A server that takes bodies of so many bytes.
     fn taking(body_bytes_max: usize) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let backend = Fake::new();
-        backend.answer_unscripted();
+        let backend = MemoryNode::new();
         let api = Api::new(backend.clone(), api_settings(body_bytes_max), Metrics::new(&route_templates()));
         let addr = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

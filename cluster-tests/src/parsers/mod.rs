@@ -23,9 +23,9 @@ mod mutate;
 mod requests;
 mod rows;
 
-#[expect(dead_code, unused_imports, reason = "shared with the tests of the node, each of which uses a part")]
-#[path = "../../../node/tests/http_api/fake/mod.rs"]
-mod fake;
+#[expect(dead_code, reason = "shared with the tests of the node, each of which uses a part")]
+#[path = "../../../node/tests/http_api/memory_node/mod.rs"]
+mod memory_node;
 
 #[expect(dead_code, reason = "shared with the tests of the node, which reset streams too")]
 #[path = "../../../node/tests/http_api/http_2.rs"]

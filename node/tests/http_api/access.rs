@@ -13,8 +13,8 @@ use quorate_machine::types::{
 use quorate_node_core::token_text::TokenText;
 use serde_json::json;
 
-use crate::fake::WALL;
-use crate::raw::{NodeServer as Server, Response, tells_all_or_the_first};
+use crate::memory_node::WALL;
+use crate::raw::{Response, Server, tells_all_or_the_first};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// Later than any clock shows, Unix milliseconds.

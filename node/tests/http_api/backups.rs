@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_api::ErrorCode;
 
-use crate::raw::{NodeServer as Server, PATIENCE};
+use crate::raw::{PATIENCE, Server};
 
 const PIECE: usize = 64 * 1024;
 

@@ -2,7 +2,7 @@
 
 use quorate_api::{Applied, ErrorCode, Retry};
 
-use crate::raw::NodeServer as Server;
+use crate::raw::Server;
 
 struct Case<'a> {
     name: &'a str,

@@ -4,7 +4,7 @@ use quorate_api::ErrorCode;
 use quorate_machine::types::{ContentKind, Value};
 use quorate_node_core::gateway::api::ApiSettings;
 
-use crate::raw::{NodeServer as Server, Response, api_settings, serve_settings};
+use crate::raw::{Response, Server, api_settings, serve_settings};
 
 const PAGE: &str = "https://app.example.org";
 const JSON: (&str, &str) = ("Content-Type", "application/json");

@@ -4,7 +4,7 @@ use quorate_api::{Applied, BulkAnswer, BulkOutcome, Cas, ErrorCode, Retry};
 use quorate_machine::types::{Action, RequestId};
 use quorate_node_core::app::{AppError, Consistency};
 
-use crate::raw::{NodeServer as Server, Response};
+use crate::raw::{Response, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");

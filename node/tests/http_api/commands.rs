@@ -15,7 +15,7 @@ use quorate_machine::types::{
 use quorate_node_core::app::Consistency;
 use serde_json::json;
 
-use crate::raw::{NodeServer as Server, Response, tells_all_or_the_first};
+use crate::raw::{Response, Server, tells_all_or_the_first};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

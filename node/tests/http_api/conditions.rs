@@ -4,7 +4,7 @@ use quorate_api::{Applied, Cas, ErrorCode};
 use quorate_machine::document::{Criteria, Json};
 use quorate_machine::types::Action;
 
-use crate::raw::{NodeServer as Server, Response};
+use crate::raw::{Response, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
-use crate::raw::{NodeServer as Server, PATIENCE, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
 
 const SHORT: Duration = Duration::from_millis(200);
 

@@ -3,7 +3,7 @@
 use quorate_api::ErrorCode;
 use quorate_node_core::gateway::api::ApiSettings;
 
-use crate::raw::{NodeServer as Server, api_settings, serve_settings};
+use crate::raw::{Server, api_settings, serve_settings};
 
 #[tokio::test]
 async fn browsers_find_the_console_and_may_run_nothing_else() {

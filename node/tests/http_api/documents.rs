@@ -7,7 +7,7 @@ use quorate_node_core::metrics::{MetricsSource, Sample, Value};
 use quorate_node_http::{Route, all_routes};
 use serde_json::{Value as Json, json};
 
-use crate::raw::NodeServer as Server;
+use crate::raw::Server;
 
 #[tokio::test]
 async fn the_openapi_document_has_every_route_method_and_error() {

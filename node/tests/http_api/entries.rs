@@ -8,7 +8,7 @@ use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Value};
 use quorate_node_core::app::{AppError, Consistency};
 use quorate_node_core::backend::Backend;
 
-use crate::raw::NodeServer as Server;
+use crate::raw::Server;
 
 fn patch(text: &str) -> Change {
     let json = Json::parse(text.as_bytes()).expect("JSON");

@@ -6,7 +6,7 @@ use quorate_machine::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, Tx
 use quorate_node_core::app::AppError;
 use quorate_node_http::error_catalogue;
 
-use crate::raw::NodeServer as Server;
+use crate::raw::Server;
 
 fn entry() -> Entry {
     let meta = EntryMeta {

@@ -7,7 +7,7 @@ use quorate_machine::command_codec;
 use quorate_machine::keyspace::family;
 use quorate_machine::keyspace::fault::{FaultCounts, FaultRow, ParkedRow};
 use quorate_machine::query::{FaultsRead, KeptFault, Parked};
-use quorate_machine::types::{Action, Command, FaultsOp, Outcome, Rejection};
+use quorate_machine::types::{Action, Command, FaultsOp, Outcome};
 use serde_json::json;
 
 use crate::raw::{Response, Server};
@@ -32,11 +32,12 @@ async fn what_was_contained_is_shown_so_that_it_can_be_reported_and_named() {
     let row = FaultRow { revision: 5, clock: 6_000, wall: 1_700_000_000_000, level: 2, command: command.to_vec() };
     let parked = ParkedRow { index: 8, revision: 6, clock: 7_000, wall: 1_700_000_000_000 };
     let work = [&[family::TIMER][..], b"\0\xff"].concat();
-    server.backend.have_contained(FaultsRead {
+    let contained = FaultsRead {
         counts: FaultCounts { commands: 3, parked: 1 },
         commands: vec![KeptFault { index: 7, nth: 2, row }],
         parked: vec![Parked { work, row: parked }],
-    });
+    };
+    server.backend.answer_next("faults", contained);
     let shown: FaultsAnswer = read(&server.get(ROUTE).await);
     assert_eq!((shown.commands, shown.parked), (3, 1));
     let kept = &shown.kept[0];
@@ -77,7 +78,6 @@ async fn what_cannot_be_done_is_refused_with_the_place_of_the_fault() {
     let problem = post(&server, json!({"verb": "forget", "more": 1})).await.problem();
     assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (ErrorCode::UnknownField, "/more"));
     assert_eq!(server.backend.commands(), []);
-    server.backend.come_to(Outcome::Rejected(Rejection::NotFound));
     let gone = post(&server, json!({"verb": "drop", "work": "00ff"})).await;
     assert_eq!((gone.status, gone.problem().code), (404, ErrorCode::NotFound));
 }

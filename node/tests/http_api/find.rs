@@ -5,8 +5,8 @@ use quorate_machine::types::{ContentKind, Value};
 use quorate_node_core::app::Consistency;
 use serde_json::{Value as Json, json};
 
-use crate::fake::WALL;
-use crate::raw::{NodeServer as Server, Response};
+use crate::memory_node::WALL;
+use crate::raw::{Response, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

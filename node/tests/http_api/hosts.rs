@@ -5,7 +5,7 @@ use quorate_machine::types::{ContentKind, Value};
 use quorate_node_core::gateway::api::ApiSettings;
 use quorate_node_core::gateway::hosts::AllowedHosts;
 
-use crate::raw::{NodeServer as Server, Response, api_settings, serve_settings};
+use crate::raw::{Response, Server, api_settings, serve_settings};
 
 async fn server() -> Server {
     let hosts = AllowedHosts::of(["node-1.example.org".into()]);

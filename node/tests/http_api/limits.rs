@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::net::TcpSocket;
 
 use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{NodeServer as Server, PATIENCE, Raw, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");

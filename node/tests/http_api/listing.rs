@@ -2,7 +2,7 @@
 
 use quorate_api::ListAnswer;
 
-use crate::raw::NodeServer as Server;
+use crate::raw::Server;
 
 async fn page(server: &Server, query: &str) -> ListAnswer {
     let response = server.get(&format!("/v1/kv?{query}")).await;

@@ -3,7 +3,6 @@
 // Tasks of a node are watched; those that stand for its surroundings are not.
 #![allow(clippy::disallowed_methods)]
 
-mod fake;
 mod http_2;
 mod memory_node;
 mod raw;

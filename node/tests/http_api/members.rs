@@ -3,7 +3,7 @@
 use quorate_api::{ErrorCode, MemberRole, MembersAnswer, MembersChanged};
 use serde_json::json;
 
-use crate::raw::{NodeServer as Server, Response};
+use crate::raw::{Response, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ROUTE: &str = "/v1/cluster/members";

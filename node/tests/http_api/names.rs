@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::raw::{NodeServer as Server, Response};
+use crate::raw::{Response, Server};
 
 /// Three keys that look alike to who makes texts of them as best they can, and the key that they would become.
 const KEYS: [(&str, &str); 4] =

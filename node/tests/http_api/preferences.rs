@@ -3,7 +3,7 @@
 use quorate_api::EntryView;
 use quorate_node_core::app::AppError;
 
-use crate::raw::{NodeServer as Server, Response};
+use crate::raw::{Response, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const MINIMAL: (&str, &str) = ("Prefer", "return=minimal");

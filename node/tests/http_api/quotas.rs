@@ -6,7 +6,7 @@ use quorate_machine::types::{
 };
 use serde_json::json;
 
-use crate::raw::{NodeServer as Server, Response};
+use crate::raw::{Response, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 

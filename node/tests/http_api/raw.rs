@@ -1,13 +1,11 @@
-//! A served node of tests, and an HTTP/1.1 client that sends exactly the bytes it is given.
+//! A served node in memory, and an HTTP/1.1 client that sends exactly the bytes it is given.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ErrorCode, Problem};
-use quorate_machine::types::Command;
 use quorate_node::client_port::{ServeSettings, route_templates, serve};
-use quorate_node_core::backend::Backend;
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
@@ -21,49 +19,14 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::Fake;
 use crate::memory_node::MemoryNode;
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A node that can be served.
-pub trait TestNode: Backend + Clone {
-    /// One that was asked nothing yet.
-    fn empty() -> Self;
-    /// Every command that reached it.
-    fn commands(&self) -> Vec<Command>;
-}
-
-impl TestNode for Fake {
-    fn empty() -> Self {
-        Self::new()
-    }
-
-    fn commands(&self) -> Vec<Command> {
-        Self::commands(self)
-    }
-}
-
-impl TestNode for MemoryNode {
-    fn empty() -> Self {
-        Self::new()
-    }
-
-    fn commands(&self) -> Vec<Command> {
-        Self::commands(self)
-    }
-}
-
-/// A server over a fake, which is told what commands come to.
-pub type Server = Served<Fake>;
-
-/// A server over a node that decides for itself.
-pub type NodeServer = Served<MemoryNode>;
-
-pub struct Served<N> {
+pub struct Server {
     pub addr: SocketAddr,
-    pub backend: N,
+    pub backend: MemoryNode,
     pub metrics: Arc<Metrics>,
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
@@ -111,7 +74,7 @@ pub fn serve_settings() -> ServeSettings {
     }
 }
 
-impl<N: TestNode> Served<N> {
+impl Server {
     pub async fn start() -> Self {
         Self::start_with(api_settings(), serve_settings()).await
     }
@@ -122,7 +85,7 @@ impl<N: TestNode> Served<N> {
     }
 
     pub fn start_on(listener: TcpListener, api: ApiSettings, settings: ServeSettings) -> Self {
-        let backend = N::empty();
+        let backend = MemoryNode::new();
         let addr = listener.local_addr().expect("bound");
         let stop = CancellationToken::new();
         let metrics = Metrics::new(&route_templates());

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{NodeServer as Server, PATIENCE, Raw, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
 
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 

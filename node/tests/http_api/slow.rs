@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_node_core::gateway::api::ApiSettings;
 
-use crate::raw::{NodeServer as Server, api_settings, serve_settings};
+use crate::raw::{Server, api_settings, serve_settings};
 
 /// From when on a request is slow here.
 const SLOW: Duration = Duration::from_millis(500);

@@ -16,7 +16,7 @@ use quorate_node_core::gateway::api::ApiSettings;
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use crate::raw::{NodeServer as Server, PATIENCE, Raw, Response, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
 
 const SHORT: Duration = Duration::from_millis(200);
 const NDJSON: (&str, &str) = ("Content-Type", "application/x-ndjson");

@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::raw::{NodeServer as Server, PATIENCE, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
 
 struct Secured {
     server: Server,

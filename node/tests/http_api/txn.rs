@@ -5,7 +5,7 @@ use quorate_machine::types::{Action, Expect, Outcome, Rejection, RequestId, Step
 use quorate_node_core::app::Consistency;
 use serde_json::json;
 
-use crate::raw::NodeServer as Server;
+use crate::raw::Server;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const ID: (&str, &str) = ("Idempotency-Key", "t-1");

@@ -14,7 +14,7 @@ use quorate_node_core::app::AppError;
 use serde_json::json;
 
 use crate::coordination::{lock, name, post, read, session};
-use crate::raw::{NodeServer as Server, PATIENCE};
+use crate::raw::{PATIENCE, Server};
 
 /// Far longer than any test takes.
 const LONG_MS: u64 = 50_000;

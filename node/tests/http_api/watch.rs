@@ -14,7 +14,7 @@ use quorate_node_core::app::AppError;
 use quorate_node_core::gateway::api::ApiSettings;
 use tokio::net::TcpStream;
 
-use crate::raw::{NodeServer as Server, PATIENCE, Raw, Response, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
 
 /// One event as it came.
 #[derive(Debug, Clone, PartialEq)]

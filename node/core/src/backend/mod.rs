@@ -1,6 +1,6 @@
 //! The seam between protocols and the node: all calls beside queries of its state.
 //!
-//! Owns the trait and its implementation by the real [`App`]. Tests put a fake behind the same trait, so that every check
+//! Owns the trait and its implementation by the real [`App`]. Tests put a node in memory behind the same trait, so that every check
 //! of the HTTP layer runs without a cluster.
 
 mod coordination;

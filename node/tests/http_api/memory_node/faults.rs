@@ -2,7 +2,8 @@
 //!
 //! Owns what a test says of that. Never touches the state.
 
-use std::collections::VecDeque;
+use std::any::Any;
+use std::collections::{BTreeMap, VecDeque};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -24,6 +25,10 @@ pub struct Faults {
     rejection: Option<Rejection>,
     /// What the next commands come to.
     outcomes: VecDeque<Outcome>,
+    /// What the next query of a name is answered with.
+    answers: BTreeMap<&'static str, Box<dyn Any + Send>>,
+    /// What this node has not heard of yet.
+    news: Option<Action>,
     unready: Option<String>,
     /// Whether all that is written is known to take much work.
     is_dear: bool,
@@ -61,6 +66,11 @@ impl Faults {
     /// What a read comes to before it is evaluated.
     pub fn end_of_read(&self) -> Result<(), AppError> {
         self.reads.clone().map_or(Ok(()), Err)
+    }
+
+    /// What a node hears of once it asks how far it is behind.
+    pub fn take_news(&mut self) -> Option<Action> {
+        self.news.take()
     }
 
     pub fn unready_reason(&self) -> Option<String> {
@@ -146,6 +156,22 @@ impl MemoryNode {
     /// What the next command comes to that nobody decided yet: for an end that hardly any state leads to.
     pub fn come_to(&self, outcome: Outcome) {
         self.with(|node| node.faults.outcomes.push_back(outcome));
+    }
+
+    /// What the next query of this name is answered with: for what hardly any state leads to.
+    pub fn answer_next(&self, name: &'static str, answer: impl Any + Send) {
+        self.with(|node| drop(node.faults.answers.insert(name, Box::new(answer))));
+    }
+
+    /// The answer that a test gave for a query, once.
+    pub(super) fn scripted<T: 'static>(&self, name: &str) -> Option<T> {
+        let answer = self.with(|node| node.faults.answers.remove(name))?;
+        Some(*answer.downcast::<T>().unwrap_or_else(|_| panic!("{name} is answered with something else")))
+    }
+
+    /// Lets the node be behind by this, until it asks how far it is.
+    pub fn hear_of(&self, news: Action) {
+        self.with(|node| node.faults.news = Some(news));
     }
 
     pub fn be_unready(&self, reason: &str) {

@@ -5,6 +5,7 @@
 
 mod coordination;
 mod faults;
+mod surroundings;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -29,9 +30,10 @@ use quorate_store::backup::{BackupEnd, BackupError};
 use quorate_store::state::{ChangeSet, Feed};
 use tokio::sync::Notify;
 
-use crate::fake::{WALL, surroundings};
 use faults::Faults;
 
+/// The wall clock at the start.
+pub const WALL: WallMillis = 1_700_000_000_000;
 /// The cluster clock at the start.
 pub const CLOCK: u64 = 1_000;
 /// The log index before the first command: 100 more than the revision, as long as each command takes one.
@@ -223,6 +225,9 @@ macro_rules! of_node {
             $(
                 fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
                     self.before_query(stringify!($name));
+                    if let Some(answer) = self.scripted(stringify!($name)) {
+                        return Ok(answer);
+                    }
                     self.with(|node| node.state.$name($($argument),*))
                 }
             )*
@@ -250,6 +255,9 @@ impl Backend for MemoryNode {
             if self.with(|node| node.faults.lacks_leader()) {
                 tokio::time::sleep_until(deadline.into()).await;
                 return Err(AppError::TimeoutNotProposed);
+            }
+            if let Some(news) = self.with(|node| node.faults.take_news()) {
+                self.act(news);
             }
             self.with(|node| {
                 node.barriers.push(consistency);
