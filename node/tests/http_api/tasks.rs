@@ -39,7 +39,7 @@ async fn schedule(server: &Server, id: &str) {
 
 /// Claims the first task of the queue `q` that is due; gives its id and its token.
 async fn claim(server: &Server) -> (String, u64) {
-    let claimed: TaskClaimAnswer = read(&post(server, "/v1/tasks/q/claim", json!({"worker": "w"})).await);
+    let claimed: TaskClaimAnswer = read(&post(server, "/v1/tasks/q/claim", json!({"worker": "w", "limit": 1})).await);
     let [task] = &claimed.tasks[..] else { panic!("{claimed:?}") };
     (task.id.clone(), task.token)
 }
