@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_machine::types::Command;
+use quorate_machine::types::{Command, Rejection};
 use quorate_node::client_port::{ServeSettings, route_templates, serve};
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
@@ -116,13 +116,19 @@ fn check_answer(head: &[u8], body: &[u8]) {
 
 impl Served {
     fn start() -> Self {
-        Self::taking(BODY_BYTES_MAX)
+        Self::over(MemoryNode::new(), BODY_BYTES_MAX)
     }
 
-    /// A server that takes bodies of so many bytes.
-    fn taking(body_bytes_max: usize) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    /// A server that takes bodies of so many bytes, and on which nothing that is proposed has any effect: so what a request becomes hangs
+    /// on no request before it, and nothing is proposed by anybody but who asked.
+    fn refusing(body_bytes_max: usize) -> Self {
         let backend = MemoryNode::new();
+        backend.reject_writes(Rejection::NotFound);
+        Self::over(backend, body_bytes_max)
+    }
+
+    fn over(backend: MemoryNode, body_bytes_max: usize) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let api = Api::new(backend.clone(), api_settings(body_bytes_max), Metrics::new(&route_templates()));
         let addr = runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -239,7 +245,7 @@ fn serve_settings() -> ServeSettings {
 
 /// The commands that these requests become, one server for all of them.
 pub fn commands_of(requests: &[Vec<u8>]) -> Vec<Command> {
-    let mut served = Served::start();
+    let mut served = Served::refusing(BODY_BYTES_MAX);
     requests.iter().flat_map(|request| served.commands_of(request, Duration::from_millis(300))).collect()
 }
 
@@ -249,7 +255,7 @@ pub struct Doorkeeper(Served);
 impl Doorkeeper {
     /// Takes bodies as long as a node does as it comes.
     pub fn new() -> Self {
-        Self(Served::taking(2 * 1024 * 1024))
+        Self(Served::refusing(2 * 1024 * 1024))
     }
 
     /// The commands that a request becomes within this time, as a node would propose them: none where it is refused.

@@ -63,6 +63,11 @@ impl Faults {
         self.outcomes.pop_front().map(Ok)
     }
 
+    /// Whether every command is refused, whatever the state is.
+    pub fn refuses_all(&self) -> bool {
+        self.rejection.is_some()
+    }
+
     /// What a read comes to before it is evaluated.
     pub fn end_of_read(&self) -> Result<(), AppError> {
         self.reads.clone().map_or(Ok(()), Err)
