@@ -63,7 +63,7 @@ async fn each_operation_has_its_own_outcome() {
     let again = server.ask("POST", "/v1/bulk", &[JSON, ID], body).await;
     assert_eq!((again.status, &again.json()["replayed"]), (200, &true.into()));
     let other = server.ask("POST", "/v1/bulk", &[LINES, ID], br#"{"op":"remove","key":"any"}"#).await.problem();
-    assert_eq!((other.code, other.applied), (ErrorCode::RequestIdReused, Applied::No));
+    assert_eq!((other.code, other.applied), (ErrorCode::RequestIdReused, quorate_api::Applied::No));
 }
 
 async fn answer_of_lines(server: &Server, headers: &[(&str, &str)], lines: &str) -> BulkAnswer {
