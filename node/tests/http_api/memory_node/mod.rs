@@ -149,15 +149,19 @@ impl MemoryNode {
         self.maintain(Maintenance::ExpireDue { limit: EXPIRE_LIMIT });
     }
 
-    /// Takes steps of housekeeping until nothing of it is left.
+    /// Takes steps of housekeeping until nothing of it is left; readers see all of them or none.
     pub fn maintain(&self, what: Maintenance) {
-        loop {
-            match self.act(Action::Maintain(what)).outcome {
-                Outcome::Maintained { more: true, .. } => {}
-                Outcome::Maintained { more: false, .. } => break,
-                other => panic!("housekeeping came to {other:?}"),
+        self.with(|node| {
+            loop {
+                let step = Command::unnamed(Action::Maintain(what));
+                match node.put_in_log(&[step], &self.feed).remove(0).outcome {
+                    Outcome::Maintained { more: true, .. } => {}
+                    Outcome::Maintained { more: false, .. } => break,
+                    other => panic!("housekeeping came to {other:?}"),
+                }
             }
-        }
+        });
+        self.changed.notify_waiters();
     }
 
     /// Decides a command that came from a client.
