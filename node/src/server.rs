@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -21,18 +20,16 @@ use quorate_node_core::app::backup::{BackupLedger, BackupSamples};
 use quorate_node_core::app::bootstrap::{self, NoMember, Refused};
 use quorate_node_core::app::candidacy::{Candidacy, Timing};
 use quorate_node_core::app::integrity::{self, Integrity};
-use quorate_node_core::app::last_room::REMOVALS_MAX;
 use quorate_node_core::app::log_trimmer::LogBounds;
 use quorate_node_core::app::maintenance::Retention;
 use quorate_node_core::app::quota::Quota;
 use quorate_node_core::app::renewals::{self, Renewals};
-use quorate_node_core::app::room::{self, Room};
 use quorate_node_core::app::samples::{NodeSamples, count_elections};
 use quorate_node_core::app::service::{Service, ServiceHandle};
 use quorate_node_core::app::wall::{self, WallClocks};
 use quorate_node_core::app::{
-    App, Awake, Clock, Inner, LockQueues, Peers, Proposer, ProposerParts, QUESTIONS_MAX, Raft, ReadIndex, StateMachine,
-    View, WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members,
+    App, AppParts, Awake, Clock, LockQueues, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View,
+    WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members, room,
 };
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::api::{Api, ApiSettings};
@@ -60,7 +57,6 @@ use quorate_store::watchdog;
 use quorate_store::{background, clean_stop, offline};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -597,7 +593,7 @@ impl Node {
         if let Some(log) = logging::current() {
             metrics.add_source(log);
         }
-        let app = App::new(Inner {
+        let app = App::new(AppParts {
             raft: raft.clone(),
             state: state.clone(),
             proposer,
@@ -608,10 +604,7 @@ impl Node {
             renewals,
             waiting,
             lock_queues,
-            lock_questions: Semaphore::new(QUESTIONS_MAX),
             join_policy: config.join_policy,
-            changes: members::Changes::default(),
-            removals: Semaphore::new(REMOVALS_MAX),
             space,
             level_known: config.feature_level_max,
             slow: SlowLog::new(config.slow_request),
@@ -619,15 +612,12 @@ impl Node {
             integrity,
             candidacy: candidacy.clone(),
             halt: halt.clone(),
-            room: Room::default(),
             wall_clocks,
             snapshot_request: request,
             archive,
             backups,
             tls: tls.ports(),
-            recovered: AtomicBool::new(is_whole),
-            doubted: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
+            is_recovered: is_whole,
         });
 
         let mut tasks = JoinSet::new();

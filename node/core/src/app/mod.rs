@@ -75,7 +75,7 @@ pub mod wall;
 pub use awake::Awake;
 pub use clock::Clock;
 pub use lock_queues::LockQueues;
-pub use lock_turn::{LockPlace, QUESTIONS_MAX, Turn};
+pub use lock_turn::{LockPlace, Turn};
 pub use peers::{Peers, QueryError};
 pub use proposer::{Proposer, ProposerParts, Urgency};
 pub use read_index::ReadIndex;
@@ -198,73 +198,134 @@ pub struct App {
     inner: Arc<Inner>,
 }
 
-/// What an [`App`] is made of.
-pub struct Inner {
+/// The parts of a node, as its start hands them over.
+pub struct AppParts {
     /// The Raft group.
     pub raft: Raft,
-    /// Reads.
+    /// The state that reads see.
     pub state: StateReader,
-    /// Writes.
+    /// The way of commands into the log.
     pub proposer: Proposer,
     /// Freshness of reads.
     pub read_index: ReadIndex,
-    /// Who leads.
+    /// Leadership, as far as this node knows.
     pub view: Arc<View>,
     /// The other members.
     pub peers: Arc<Peers>,
-    /// Who this node is.
+    /// Ids of this node, its disk and its cluster.
     pub identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
     /// Renewals of sessions.
     pub renewals: Renewals,
-    /// Requests that wait for something to change.
+    /// The count of requests that wait for something to change.
     pub waiting: WaitingCount,
-    /// Who waits to lock entries, while this node leads.
+    /// Queues for locks of entries, while this node leads.
     pub lock_queues: LockQueues,
-    /// Held while the leader is asked for the turn of who waits here to lock an entry.
-    pub lock_questions: tokio::sync::Semaphore,
-    /// Whom it takes in while it leads.
+    /// Whether newcomers need an invitation, while this node leads.
     pub join_policy: JoinPolicy,
-    /// Held while the members are changed.
-    pub changes: members::Changes,
-    /// Held by what is judged where there is hardly any room.
-    pub removals: tokio::sync::Semaphore,
     /// Free space on the data disk.
     pub space: Arc<quorate_store::space::SpaceGuard>,
     /// The highest feature level that this node agrees to.
     pub level_known: Level,
-    /// Which forwarded writes take too long.
+    /// The log of forwarded writes that take too long.
     pub slow: SlowLog,
-    /// How much the cluster may hold.
+    /// The bound of what the cluster may hold.
     pub quota: Quota,
     /// Whether the state is trusted.
     pub integrity: Arc<Integrity>,
-    /// Whether it stands for election.
+    /// Whether this node stands for election.
     pub candidacy: Arc<Candidacy>,
-    /// Halts the taking of entries.
+    /// The switch that halts the taking of entries.
     pub halt: Halt,
-    /// Whether the other members have room for more, while this node leads.
-    pub room: Room,
-    /// What is known of the members' wall clocks.
+    /// The members' wall clocks, as far as they are known.
     pub wall_clocks: Arc<WallClocks>,
-    /// For snapshots out of turn.
+    /// The request for a snapshot out of turn.
     pub snapshot_request: SnapshotRequest,
-    /// How far the archive is, where there is one.
+    /// The reach of the archive, where there is one.
     pub archive: Option<Arc<archive::ArchiveLedger>>,
-    /// Numbers of its backups.
+    /// Numbers of this node's backups.
     pub backups: Arc<backup::BackupLedger>,
     /// TLS of its ports; empty where both are plain.
     pub tls: Vec<Arc<PortTls>>,
+    /// Whether the state has everything that this node showed before it was started.
+    pub is_recovered: bool,
+}
+
+/// The services of a node.
+struct Inner {
+    raft: Raft,
+    state: StateReader,
+    proposer: Proposer,
+    read_index: ReadIndex,
+    view: Arc<View>,
+    peers: Arc<Peers>,
+    identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
+    renewals: Renewals,
+    waiting: WaitingCount,
+    lock_queues: LockQueues,
+    /// Held while the leader is asked for a turn to lock an entry.
+    lock_questions: tokio::sync::Semaphore,
+    join_policy: JoinPolicy,
+    /// Held while the members are changed.
+    changes: members::Changes,
+    /// Held by what is judged where there is hardly any room.
+    removals: tokio::sync::Semaphore,
+    space: Arc<quorate_store::space::SpaceGuard>,
+    level_known: Level,
+    slow: SlowLog,
+    quota: Quota,
+    integrity: Arc<Integrity>,
+    candidacy: Arc<Candidacy>,
+    halt: Halt,
+    /// Whether the other members have room for more, while this node leads.
+    room: Room,
+    wall_clocks: Arc<WallClocks>,
+    snapshot_request: SnapshotRequest,
+    archive: Option<Arc<archive::ArchiveLedger>>,
+    backups: Arc<backup::BackupLedger>,
+    tls: Vec<Arc<PortTls>>,
     /// Set once the log that was here at start has been applied again.
-    pub recovered: AtomicBool,
+    recovered: AtomicBool,
     /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
-    pub doubted: AtomicBool,
+    doubted: AtomicBool,
     /// Set at the start of a graceful stop.
-    pub stopping: AtomicBool,
+    stopping: AtomicBool,
 }
 
 impl App {
     /// Puts the parts together.
-    pub fn new(inner: Inner) -> Self {
+    pub fn new(parts: AppParts) -> Self {
+        let inner = Inner {
+            raft: parts.raft,
+            state: parts.state,
+            proposer: parts.proposer,
+            read_index: parts.read_index,
+            view: parts.view,
+            peers: parts.peers,
+            identity: parts.identity,
+            renewals: parts.renewals,
+            waiting: parts.waiting,
+            lock_queues: parts.lock_queues,
+            lock_questions: tokio::sync::Semaphore::new(lock_turn::QUESTIONS_MAX),
+            join_policy: parts.join_policy,
+            changes: members::Changes::default(),
+            removals: tokio::sync::Semaphore::new(last_room::REMOVALS_MAX),
+            space: parts.space,
+            level_known: parts.level_known,
+            slow: parts.slow,
+            quota: parts.quota,
+            integrity: parts.integrity,
+            candidacy: parts.candidacy,
+            halt: parts.halt,
+            room: Room::default(),
+            wall_clocks: parts.wall_clocks,
+            snapshot_request: parts.snapshot_request,
+            archive: parts.archive,
+            backups: parts.backups,
+            tls: parts.tls,
+            recovered: AtomicBool::new(parts.is_recovered),
+            doubted: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        };
         Self { inner: Arc::new(inner) }
     }
 
