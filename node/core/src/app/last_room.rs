@@ -96,7 +96,7 @@ impl App {
     /// Judges commands that come one after the other, by the state as it is.
     pub(super) async fn judge(&self, commands: Vec<Command>, deadline: Instant) -> Result<Vec<Verdict>, AppError> {
         self.read_barrier(Consistency::Linearizable, deadline).await?;
-        let state = self.inner.state.clone();
+        let state = self.state().clone();
         let of = |command: &Command| {
             let bytes = command_codec::encode_command(command).len();
             (need::of(&command.action), bytes)

@@ -13,6 +13,7 @@ use quorate_store::raft::NodeId;
 use quorate_store::watchdog;
 
 use super::lock_queues::{Attended, Stay};
+use super::view::wait_for_leader;
 use super::{App, QueryError};
 use crate::peer::CallError;
 use crate::peer::message::{PeerRequest, PeerResponse};
@@ -146,7 +147,7 @@ impl LockPlace for QueuePlace {
                     Turn::Full => return Ok(false),
                     Turn::NotYet if Instant::now() < until => {}
                     Turn::NotYet => return Ok(false),
-                    Turn::NotLeader if app.wait_for_leader(seen, until).await => {}
+                    Turn::NotLeader if wait_for_leader(seen, until).await => {}
                     Turn::NotLeader => return Ok(false),
                 }
             }

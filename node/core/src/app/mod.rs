@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quorate_machine::command_codec;
 use quorate_machine::level::Level;
@@ -16,7 +16,6 @@ use quorate_store::background;
 use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::space::Space;
 use quorate_store::state::StateReader;
-use tokio::sync::watch;
 
 use crate::peer::gate::Halt;
 use crate::peer::message::{Lack, ProposalOutcome};
@@ -29,6 +28,7 @@ use integrity::Integrity;
 use last_room::Passage;
 use members::admission::JoinPolicy;
 use quota::Quota;
+use reads::ReadPath;
 use renewals::{Renewals, Renewed, Renewer};
 use room::Room;
 use wall::WallClocks;
@@ -60,6 +60,7 @@ mod peers;
 mod proposer;
 pub mod quota;
 mod read_index;
+mod reads;
 pub mod renewals;
 mod request_table;
 pub mod room;
@@ -85,22 +86,8 @@ pub use waiting::{Waiting, WaitingCount};
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 
-/// Longest pause before another try where nothing is heard of a new leader: long enough not to compete with an election
-/// for the CPU, short against one.
-const TRY_AGAIN: Duration = Duration::from_millis(25);
-
 /// Sessions that are looked for before others have the thread: about a tenth of a millisecond.
 const OWNERS_AT_ONCE: usize = 64;
-
-/// After so long a node that was started asks anew how far the others are.
-const RECOVERY_TRY: Duration = Duration::from_secs(5);
-
-/// Why a node that was started again shows nothing yet: it would be less than it showed before.
-const RECOVERING: &str =
-    "the node is still applying its log again: no leader has said yet how far, or it is not there yet";
-
-const DOUBTED: &str = "this data directory knows no other node of the join list, and none of them has answered yet: \
-    it may be of another cluster";
 
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -253,9 +240,8 @@ pub struct AppParts {
 /// The services of a node.
 struct Inner {
     raft: Raft,
-    state: StateReader,
+    reads: ReadPath,
     proposer: Proposer,
-    read_index: ReadIndex,
     view: Arc<View>,
     peers: Arc<Peers>,
     identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
@@ -283,10 +269,6 @@ struct Inner {
     archive: Option<Arc<archive::ArchiveLedger>>,
     backups: Arc<backup::BackupLedger>,
     tls: Vec<Arc<PortTls>>,
-    /// Set once the log that was here at start has been applied again.
-    recovered: AtomicBool,
-    /// Set while this disk may be another cluster's: see [`bootstrap::is_doubtful`].
-    doubted: AtomicBool,
     /// Set at the start of a graceful stop.
     stopping: AtomicBool,
 }
@@ -294,11 +276,11 @@ struct Inner {
 impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
+        let (view, integrity) = (Arc::clone(&parts.view), Arc::clone(&parts.integrity));
         let inner = Inner {
             raft: parts.raft,
-            state: parts.state,
+            reads: ReadPath::new(parts.state, parts.read_index, view, integrity, parts.is_recovered),
             proposer: parts.proposer,
-            read_index: parts.read_index,
             view: parts.view,
             peers: parts.peers,
             identity: parts.identity,
@@ -322,8 +304,6 @@ impl App {
             archive: parts.archive,
             backups: parts.backups,
             tls: parts.tls,
-            recovered: AtomicBool::new(parts.is_recovered),
-            doubted: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
@@ -354,6 +334,11 @@ impl App {
         self.inner.identity.load().node_id
     }
 
+    /// The read path.
+    fn reads(&self) -> &ReadPath {
+        &self.inner.reads
+    }
+
     /// Puts one command through the log, here or at the leader, and returns its reply.
     ///
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown outcome is repeated only
@@ -368,7 +353,7 @@ impl App {
     }
 
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        self.check_disk()?;
+        self.reads().check_disk()?;
         let _place = match self.passage(&command, deadline).await? {
             Passage::Log(place) => place,
             Passage::Answered(reply) => return Ok(*reply),
@@ -399,13 +384,13 @@ impl App {
                 }
                 Some(ProposalOutcome::Unknown) => may_be_in_log = true,
                 Some(ProposalOutcome::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
-                None => return Err(of_all_tries(self.no_leader_error())),
+                None => return Err(of_all_tries(self.inner.view.no_leader_error())),
             }
             if may_be_in_log && !repeatable {
                 return Err(AppError::Unknown);
             }
-            if !self.wait_for_leader(seen, deadline).await {
-                return Err(if may_be_in_log { AppError::Unknown } else { self.no_leader_error() });
+            if !view::wait_for_leader(seen, deadline).await {
+                return Err(if may_be_in_log { AppError::Unknown } else { self.inner.view.no_leader_error() });
             }
         }
     }
@@ -418,7 +403,7 @@ impl App {
         sessions: Vec<SessionId>,
         deadline: Instant,
     ) -> Result<Renewed, AppError> {
-        self.check_disk()?;
+        self.reads().check_disk()?;
         timings::on(Part::Log, self.inner.renewals.renew(renewer, sessions, deadline)).await
     }
 
@@ -430,7 +415,7 @@ impl App {
         sessions: &[SessionId],
         deadline: Instant,
     ) -> Result<Observed<Vec<Option<String>>>, AppError> {
-        self.check_disk()?;
+        self.reads().check_disk()?;
         let mut seen = self.look_for_owners(sessions).await?;
         let missing: Vec<usize> = (0..sessions.len()).filter(|at| seen.found[*at].is_none()).collect();
         if missing.is_empty() {
@@ -450,10 +435,10 @@ impl App {
     /// before it stays gone.
     async fn look_for_owners(&self, sessions: &[SessionId]) -> Result<Observed<Vec<Option<String>>>, AppError> {
         let (first, others) = sessions.split_at(sessions.len().min(OWNERS_AT_ONCE));
-        let mut seen = self.inner.state.session_owners(first)?;
+        let mut seen = self.state().session_owners(first)?;
         for ids in others.chunks(OWNERS_AT_ONCE) {
             tokio::task::yield_now().await;
-            let mut next = self.inner.state.session_owners(ids)?;
+            let mut next = self.state().session_owners(ids)?;
             seen.found.append(&mut next.found);
             seen = Observed { found: seen.found, ..next };
         }
@@ -463,30 +448,6 @@ impl App {
     /// Counts one who waits, until what is returned is dropped.
     pub fn count_waiting(&self) -> Waiting<'_> {
         self.inner.waiting.enter()
-    }
-
-    /// Waits until the leadership is another than when `seen` was subscribed, or a moment has passed: the view names a
-    /// leader that died until the next one is elected. False: the deadline passed.
-    async fn wait_for_leader(&self, mut seen: watch::Receiver<Leadership>, deadline: Instant) -> bool {
-        let again = deadline.min(Instant::now() + TRY_AGAIN);
-        // The view lives as long as the app, so this ends by a change or by the time.
-        let _ = tokio::time::timeout_at(again.into(), seen.changed()).await;
-        Instant::now() < deadline
-    }
-
-    fn no_leader_error(&self) -> AppError {
-        if self.inner.view.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
-    }
-
-    /// Refuses everything while this disk may be another cluster's, or its state is not trusted.
-    fn check_disk(&self) -> Result<(), AppError> {
-        if self.inner.doubted.load(Ordering::Relaxed) {
-            return Err(AppError::NotReady(DOUBTED.into()));
-        }
-        match self.quarantine() {
-            Some(reason) => Err(AppError::Quarantined(reason)),
-            None => Ok(()),
-        }
     }
 
     /// Why this node does not trust its state, or waits to know whether it may, if so: it serves nobody then.
@@ -508,62 +469,18 @@ impl App {
     fn lack_of_space(&self) -> Option<Lack> {
         match self.inner.space.state() {
             Space::Low { free, needed } => Some(Lack::Disk { free, needed }),
-            Space::Ok => self.inner.room.lack().or_else(|| self.inner.quota.lack(self.inner.state.sizes())),
+            Space::Ok => self.inner.room.lack().or_else(|| self.inner.quota.lack(self.state().sizes())),
         }
     }
 
     /// Returns once reads of [`Self::state`] are as fresh as asked for.
     pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
-        self.check_disk()?;
-        match consistency {
-            Consistency::Linearizable => timings::on(Part::Freshness, self.linearizable_barrier(deadline)).await,
-            Consistency::Local => {
-                self.check_recovered()?;
-                let shown = tokio::time::timeout_at(deadline.into(), self.inner.state.wait_answered());
-                shown.await.map_err(|_| AppError::TimeoutNotProposed)
-            }
-            Consistency::AtLeast(revision) => {
-                self.check_epoch(revision)?;
-                // It may have shown more than this revision before it was started again.
-                self.check_recovered()?;
-                let reached = self.inner.state.wait_revision(revision);
-                let reached = timings::on(Part::Freshness, tokio::time::timeout_at(deadline.into(), reached)).await;
-                reached.map_err(|_| AppError::TimeoutNotProposed)
-            }
-        }
+        self.reads().barrier(consistency, deadline).await
     }
 
     /// Whether this node shows what it showed before it was started, or more: see [`Self::recover`].
     pub fn is_recovered(&self) -> bool {
-        self.inner.recovered.load(Ordering::Relaxed)
-    }
-
-    fn check_recovered(&self) -> Result<(), AppError> {
-        if self.is_recovered() { Ok(()) } else { Err(AppError::NotReady(RECOVERING.into())) }
-    }
-
-    /// Refuses a revision of another history: this one may lack what the caller saw there. 0 and 1 are nobody's.
-    fn check_epoch(&self, revision: Revision) -> Result<(), AppError> {
-        match self.inner.state.epoch_revision() {
-            begun if revision > 1 && revision < begun => Err(AppError::AnotherEpoch { revision, begun }),
-            _ => Ok(()),
-        }
-    }
-
-    async fn linearizable_barrier(&self, deadline: Instant) -> Result<(), AppError> {
-        loop {
-            let seen = self.inner.view.subscribe();
-            let confirmed = async {
-                let index = self.inner.read_index.index().await?;
-                self.inner.state.wait_applied(index).await;
-                Some(())
-            };
-            match tokio::time::timeout_at(deadline.into(), confirmed).await {
-                Ok(Some(())) => return Ok(()),
-                Ok(None) if self.wait_for_leader(seen, deadline).await => {}
-                Ok(None) | Err(_) => return Err(self.no_leader_error()),
-            }
-        }
+        self.reads().is_recovered()
     }
 
     /// How far the archive is, where there is one.
@@ -573,7 +490,7 @@ impl App {
 
     /// The state to read from, after [`Self::read_barrier`].
     pub fn state(&self) -> &StateReader {
-        &self.inner.state
+        self.reads().state()
     }
 
     /// Term and leader for the response headers; never blocks, a few nanoseconds.
@@ -587,16 +504,7 @@ impl App {
         if self.inner.stopping.load(Ordering::Relaxed) {
             return Some("the node is stopping".into());
         }
-        if self.inner.doubted.load(Ordering::Relaxed) {
-            return Some(DOUBTED.into());
-        }
-        if let Some(reason) = self.quarantine() {
-            return Some(reason);
-        }
-        if !self.is_recovered() {
-            return Some(RECOVERING.into());
-        }
-        (!self.inner.view.hears_leader()).then(|| "no leader is heard of at the moment".into())
+        self.reads().unready_reason()
     }
 
     /// Makes the ballast file again where it is gone and there is room.
@@ -607,14 +515,12 @@ impl App {
 
     /// Nothing is answered before [`Self::trust_disk`].
     pub fn doubt_disk(&self) {
-        self.inner.doubted.store(true, Ordering::Relaxed);
+        self.reads().doubt_disk();
     }
 
     /// The disk is this cluster's: requests are answered from now on.
     pub fn trust_disk(&self) {
-        if self.inner.doubted.swap(false, Ordering::Relaxed) {
-            tracing::info!("the disk is of the cluster of the join list");
-        }
+        self.reads().trust_disk();
     }
 
     /// Whether the data disk would have room for writes yet if something else took so many bytes.
@@ -632,15 +538,8 @@ impl App {
         self.inner.stopping.load(Ordering::Relaxed)
     }
 
-    /// Returns once this node shows what it showed before it was started, or more; until then it shows nothing that was not asked of
-    /// a leader. Its own log does not say how far that was: a follower applies what a quorum has, whether or not its own disk has it
-    /// yet, and a loss of power takes that. Who stopped cleanly has noted it, and asks nobody.
+    /// Returns once this node shows what it showed before it was started, or more.
     pub async fn recover(&self) {
-        while !self.is_recovered()
-            && self.read_barrier(Consistency::Linearizable, Instant::now() + RECOVERY_TRY).await.is_err()
-        {
-            tokio::time::sleep(TRY_AGAIN).await;
-        }
-        self.inner.recovered.store(true, Ordering::Relaxed);
+        self.reads().recover().await;
     }
 }

@@ -164,7 +164,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             forward(app, from, commands, urgency).await
         }
         PeerRequest::ReadIndex if app.integrity().is_quarantined() => members::not_leader(app),
-        PeerRequest::ReadIndex => match app.inner.read_index.index_as_leader().await {
+        PeerRequest::ReadIndex => match app.reads().index_as_leader().await {
             Some(index) => PeerResponse::ReadIndex { index },
             None => members::not_leader(app),
         },

@@ -20,7 +20,7 @@ impl App {
 
     /// Applied index and digest of this node.
     pub fn digest(&self) -> DigestAnswer {
-        let applied = self.inner.state.applied();
+        let applied = self.state().applied();
         DigestAnswer {
             node_id: self.node_id(),
             index: applied.at.index,
@@ -32,7 +32,7 @@ impl App {
     /// The cluster as this node sees it.
     pub fn status(&self) -> StatusAnswer {
         let metrics = self.inner.raft.metrics().borrow_watched().clone();
-        let applied = self.inner.state.applied();
+        let applied = self.state().applied();
         let identity = self.inner.identity.load();
         let unready = self.unready_reason();
         let members = member_views(&metrics);
@@ -73,7 +73,7 @@ impl App {
 
     fn warnings(&self, unready: Option<String>) -> Vec<String> {
         let backups = self.inner.backups.warning(crate::millis::wall_now());
-        let quota = self.inner.quota.warning(self.inner.state.sizes());
+        let quota = self.inner.quota.warning(self.state().sizes());
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
         let tables = self.table_warnings();
@@ -87,7 +87,7 @@ impl App {
 
     /// That something faulted, as long as somebody can do something about it.
     fn faults_warning(&self) -> Option<String> {
-        let (commands, parked) = match self.inner.state.open_faults() {
+        let (commands, parked) = match self.state().open_faults() {
             Ok(open) => open,
             Err(fault) => return Some(format!("what was contained cannot be read: {fault}")),
         };
@@ -97,7 +97,7 @@ impl App {
     }
 
     fn table_warnings(&self) -> impl Iterator<Item = String> {
-        let state = &self.inner.state;
+        let state = self.state();
         let warnings = [request_table::warning(state), request_table::refusals_warning(state)];
         warnings.into_iter().filter_map(|warning| {
             warning.unwrap_or_else(|fault| Some(format!("what is kept for a while cannot be read: {fault}")))

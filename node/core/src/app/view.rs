@@ -13,7 +13,11 @@ use openraft_rt_tokio::TokioInstant;
 use quorate_store::raft::NodeId;
 use tokio::sync::watch;
 
-use super::Raft;
+use super::{AppError, Raft};
+
+/// Longest pause before another try where nothing is heard of a new leader: long enough not to compete with an election
+/// for the CPU, short against one.
+pub const TRY_AGAIN: Duration = Duration::from_millis(25);
 
 /// How often the view looks when the leader was last heard.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -70,6 +74,11 @@ impl View {
     pub fn hears_leader(&self) -> bool {
         let fresh = |silence| u128::from(silence) <= self.silence_max.as_millis();
         self.now().leader.is_some() && self.silence_ms().is_some_and(fresh)
+    }
+
+    /// What a request comes to that found no leader until its deadline. Not applied.
+    pub fn no_leader_error(&self) -> AppError {
+        if self.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -139,4 +148,13 @@ impl View {
             }
         }
     }
+}
+
+/// Waits until the leadership is another than when `seen` was subscribed, or a moment has passed: the view names a
+/// leader that died until the next one is elected. False: the deadline passed.
+pub async fn wait_for_leader(mut seen: watch::Receiver<Leadership>, deadline: Instant) -> bool {
+    let again = deadline.min(Instant::now() + TRY_AGAIN);
+    // The view lives as long as the app, so this ends by a change or by the time.
+    let _ = tokio::time::timeout_at(again.into(), seen.changed()).await;
+    Instant::now() < deadline
 }

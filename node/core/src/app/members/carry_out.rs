@@ -58,7 +58,7 @@ pub async fn grant(
         return Ok(done(&view, &plan, dry_run));
     }
     // Whoever was deposed and does not know it must not say that it is done, nor hand anything over.
-    app.inner.read_index.index_as_leader().await.ok_or(Stop::NotLeader)?;
+    app.reads().index_as_leader().await.ok_or(Stop::NotLeader)?;
     tracing::info!(?wanted, voters = ?plan.voters, dropped = plan.dropped, "changing the members");
     carry_out(app, &view, &plan, deadline).await?;
     Ok(done(&view, &plan, false))

@@ -22,6 +22,7 @@ use quorate_store::raft::NodeId;
 use tokio::sync::Mutex;
 
 use super::peers::QueryError;
+use super::view::wait_for_leader;
 use super::{App, AppError};
 use crate::millis::millis;
 use crate::peer::members::{MemberQuestion, MemberReply, MemberRequest, MembersSeen};
@@ -81,8 +82,8 @@ impl App {
                     may_be_done |= !error.is_certainly_not_processed();
                 }
             }
-            if !self.wait_for_leader(seen, deadline).await {
-                return Err(if may_be_done { AppError::Unknown } else { self.no_leader_error() });
+            if !wait_for_leader(seen, deadline).await {
+                return Err(if may_be_done { AppError::Unknown } else { self.inner.view.no_leader_error() });
             }
         }
     }

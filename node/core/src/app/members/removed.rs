@@ -68,7 +68,7 @@ pub async fn is_member_somewhere(app: &App, node_id: NodeId) -> PeerResponse {
 
 /// The leader's answer. A change that is not committed yet counts for the node.
 pub async fn is_member(app: &App, node_id: NodeId) -> PeerResponse {
-    if app.inner.read_index.index_as_leader().await.is_none() {
+    if app.reads().index_as_leader().await.is_none() {
         return not_leader(app);
     }
     let metrics = app.raft().server_metrics().borrow_watched().clone();
