@@ -15,11 +15,10 @@ use quorate_store::state::StateReader;
 use tokio::sync::SemaphorePermit;
 
 use super::need::{self, Need};
-use super::{App, AppError, Consistency, no_space};
-use crate::peer::message::{DiskRoom, Lack};
-
-/// Removals at a time, or groups of them that a peer forwards: as often may one thing be removed in vain.
-pub const REMOVALS_MAX: usize = 16;
+use super::reads::ReadPath;
+use super::space::DiskSpace;
+use super::{AppError, Consistency};
+use crate::peer::message::DiskRoom;
 
 /// The last part of what writes need, and how much it is at least.
 const PART: u64 = 4;
@@ -59,53 +58,42 @@ pub enum Verdict {
     Again,
 }
 
-impl App {
-    /// Whether there is the room that a command needs. Judged by its action first: mostly there is.
-    pub(super) async fn passage(&self, command: &Command, deadline: Instant) -> Result<Passage<'_>, AppError> {
-        let Some(lack) = self.lack_of_space() else { return Ok(Passage::Log(None)) };
-        let need = need::of(&command.action);
-        if need == Need::Room {
-            return Err(no_space(self.node_id(), lack));
-        }
-        let Some(lack) = self.lack_of_last_room().filter(|_| need != Need::Nothing) else {
-            return Ok(Passage::Log(None));
-        };
-        let place = self.place_for_removals(deadline).await?;
-        // Boxed, since it is seldom and large: each write would carry its room.
-        match Box::pin(self.judge(vec![command.clone()], deadline)).await?.pop() {
-            Some(Verdict::Propose) => Ok(Passage::Log(Some(place))),
-            Some(Verdict::Answer(reply)) => Ok(Passage::Answered(reply)),
-            Some(Verdict::Refuse | Verdict::Again) | None => Err(no_space(self.node_id(), lack)),
-        }
+/// Whether there is the room that a command needs. Judged by its action first: mostly there is.
+pub async fn passage<'a>(
+    space: &'a DiskSpace,
+    reads: &ReadPath,
+    command: &Command,
+    deadline: Instant,
+) -> Result<Passage<'a>, AppError> {
+    let Some(lack) = space.lack() else { return Ok(Passage::Log(None)) };
+    let need = need::of(&command.action);
+    if need == Need::Room {
+        return Err(space.refusal(lack));
     }
+    let Some(lack) = space.lack_of_last().filter(|_| need != Need::Nothing) else {
+        return Ok(Passage::Log(None));
+    };
+    let place = space.place_for_removals(deadline).await?;
+    // Boxed, since it is seldom and large: each write would carry its room.
+    match Box::pin(judge(reads, vec![command.clone()], deadline)).await?.pop() {
+        Some(Verdict::Propose) => Ok(Passage::Log(Some(place))),
+        Some(Verdict::Answer(reply)) => Ok(Passage::Answered(reply)),
+        Some(Verdict::Refuse | Verdict::Again) | None => Err(space.refusal(lack)),
+    }
+}
 
-    /// Why nothing is taken that does not free room, if so.
-    pub(super) fn lack_of_last_room(&self) -> Option<Lack> {
-        let own = self.disk_room().at_its_last();
-        let own = own.map(|DiskRoom { free, needed }| Lack::Disk { free, needed });
-        own.or_else(|| self.inner.room.lack_of_last())
-    }
-
-    /// One of the few places for what is judged, to be kept until it is decided.
-    pub(super) async fn place_for_removals(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, AppError> {
-        let waited = tokio::time::timeout_at(deadline.into(), self.inner.removals.acquire()).await;
-        let place = waited.map_err(|_late| AppError::TimeoutNotProposed)?;
-        place.map_err(|_closed| AppError::NotReady("the node is stopping".into()))
-    }
-
-    /// Judges commands that come one after the other, by the state as it is.
-    pub(super) async fn judge(&self, commands: Vec<Command>, deadline: Instant) -> Result<Vec<Verdict>, AppError> {
-        self.read_barrier(Consistency::Linearizable, deadline).await?;
-        let state = self.state().clone();
-        let of = |command: &Command| {
-            let bytes = command_codec::encode_command(command).len();
-            (need::of(&command.action), bytes)
-        };
-        let needs: Vec<(Need, usize)> = commands.iter().map(of).collect();
-        let judged = background::blocking(move || would_change(&state, commands)).await;
-        let judged = judged.map_err(|error| AppError::Fault(error.to_string()))??;
-        Ok(verdicts(&needs, judged))
-    }
+/// Judges commands that come one after the other, by the state as it is.
+pub async fn judge(reads: &ReadPath, commands: Vec<Command>, deadline: Instant) -> Result<Vec<Verdict>, AppError> {
+    reads.barrier(Consistency::Linearizable, deadline).await?;
+    let state = reads.state().clone();
+    let of = |command: &Command| {
+        let bytes = command_codec::encode_command(command).len();
+        (need::of(&command.action), bytes)
+    };
+    let needs: Vec<(Need, usize)> = commands.iter().map(of).collect();
+    let judged = background::blocking(move || would_change(&state, commands)).await;
+    let judged = judged.map_err(|error| AppError::Fault(error.to_string()))??;
+    Ok(verdicts(&needs, judged))
 }
 
 /// Evaluates commands one after the other, each seeing what those before it would do. Tells of each what it would answer, and whether it

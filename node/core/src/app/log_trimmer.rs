@@ -10,7 +10,6 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use quorate_store::log::LogStore;
 use quorate_store::raft::{NodeId, TypeConfig};
-use quorate_store::space::Space;
 
 use super::App;
 use super::snapshot::index;
@@ -118,7 +117,7 @@ impl Trimmer {
             return Ok(());
         }
         self.last_try = Some(Try { at: Instant::now(), purged });
-        let free = self.app.inner.space.free();
+        let free = self.app.space().free();
         if !self.app.has_room_for_a_snapshot().await {
             tracing::warn!(free, "the data disk is too full even for a snapshot; the log cannot be purged");
             return Ok(());
@@ -152,8 +151,7 @@ impl Trimmer {
     fn held(&self, upto: u64) -> u64 {
         let (Some(hold_bytes), Some(archive)) = (self.bounds.hold_bytes, self.app.archive()) else { return upto };
         let archived = archive.archived().unwrap_or(0);
-        let gives_up =
-            matches!(self.app.inner.space.state(), Space::Low { .. }) || self.log.stats().disk_bytes > hold_bytes;
+        let gives_up = self.app.space().is_low() || self.log.stats().disk_bytes > hold_bytes;
         if gives_up && archived < upto && upto != u64::MAX {
             tracing::warn!(
                 archived,
@@ -166,7 +164,7 @@ impl Trimmer {
 
     /// Why the log should go, if it should.
     fn need(&self) -> Option<TrimReason> {
-        if matches!(self.app.inner.space.state(), Space::Low { .. }) {
+        if self.app.space().is_low() {
             return Some(TrimReason::Disk);
         }
         let bytes = self.log.stats().disk_bytes;

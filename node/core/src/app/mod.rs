@@ -7,31 +7,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use quorate_machine::command_codec;
 use quorate_machine::level::Level;
-use quorate_machine::limits::COMMAND_BYTES_MAX;
 use quorate_machine::query::{Observed, StateFault};
 use quorate_machine::types::{Action, Command, Reply, Revision, SessionId, WallMillis};
-use quorate_store::background;
 use quorate_store::raft::{NodeId, TypeConfig};
-use quorate_store::space::Space;
 use quorate_store::state::StateReader;
 
 use crate::peer::gate::Halt;
-use crate::peer::message::{Lack, ProposalOutcome};
+use crate::peer::message::Lack;
 use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 use crate::tls::PortTls;
 
 use candidacy::Candidacy;
 use integrity::Integrity;
-use last_room::Passage;
 use members::admission::JoinPolicy;
 use quota::Quota;
 use reads::ReadPath;
 use renewals::{Renewals, Renewed, Renewer};
-use room::Room;
+use space::DiskSpace;
 use wall::WallClocks;
+use write::WritePath;
 
 pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 
@@ -67,11 +63,13 @@ pub mod room;
 pub mod samples;
 pub mod service;
 pub mod snapshot;
+mod space;
 mod status;
 pub mod transfer;
 mod view;
 mod waiting;
 pub mod wall;
+mod write;
 
 pub use awake::Awake;
 pub use clock::Clock;
@@ -240,8 +238,9 @@ pub struct AppParts {
 /// The services of a node.
 struct Inner {
     raft: Raft,
-    reads: ReadPath,
-    proposer: Proposer,
+    write: WritePath,
+    reads: Arc<ReadPath>,
+    space: Arc<DiskSpace>,
     view: Arc<View>,
     peers: Arc<Peers>,
     identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
@@ -253,17 +252,11 @@ struct Inner {
     join_policy: JoinPolicy,
     /// Held while the members are changed.
     changes: members::Changes,
-    /// Held by what is judged where there is hardly any room.
-    removals: tokio::sync::Semaphore,
-    space: Arc<quorate_store::space::SpaceGuard>,
     level_known: Level,
     slow: SlowLog,
-    quota: Quota,
     integrity: Arc<Integrity>,
     candidacy: Arc<Candidacy>,
     halt: Halt,
-    /// Whether the other members have room for more, while this node leads.
-    room: Room,
     wall_clocks: Arc<WallClocks>,
     snapshot_request: SnapshotRequest,
     archive: Option<Arc<archive::ArchiveLedger>>,
@@ -276,11 +269,16 @@ struct Inner {
 impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
+        let node_id = parts.identity.load().node_id;
+        let space = Arc::new(DiskSpace::new(node_id, parts.space, parts.quota, parts.state.clone()));
         let (view, integrity) = (Arc::clone(&parts.view), Arc::clone(&parts.integrity));
+        let reads = Arc::new(ReadPath::new(parts.state, parts.read_index, view, integrity, parts.is_recovered));
+        let view = Arc::clone(&parts.view);
         let inner = Inner {
             raft: parts.raft,
-            reads: ReadPath::new(parts.state, parts.read_index, view, integrity, parts.is_recovered),
-            proposer: parts.proposer,
+            write: WritePath::new(parts.proposer, view, Arc::clone(&reads), Arc::clone(&space)),
+            reads,
+            space,
             view: parts.view,
             peers: parts.peers,
             identity: parts.identity,
@@ -290,15 +288,11 @@ impl App {
             lock_questions: tokio::sync::Semaphore::new(lock_turn::QUESTIONS_MAX),
             join_policy: parts.join_policy,
             changes: members::Changes::default(),
-            removals: tokio::sync::Semaphore::new(last_room::REMOVALS_MAX),
-            space: parts.space,
             level_known: parts.level_known,
             slow: parts.slow,
-            quota: parts.quota,
             integrity: parts.integrity,
             candidacy: parts.candidacy,
             halt: parts.halt,
-            room: Room::default(),
             wall_clocks: parts.wall_clocks,
             snapshot_request: parts.snapshot_request,
             archive: parts.archive,
@@ -334,65 +328,30 @@ impl App {
         self.inner.identity.load().node_id
     }
 
+    /// The write path.
+    fn writes(&self) -> &WritePath {
+        &self.inner.write
+    }
+
+    /// The room for more.
+    fn space(&self) -> &DiskSpace {
+        &self.inner.space
+    }
+
     /// The read path.
     fn reads(&self) -> &ReadPath {
         &self.inner.reads
     }
 
     /// Puts one command through the log, here or at the leader, and returns its reply.
-    ///
-    /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown outcome is repeated only
-    /// where the command carries a request id, which makes the repetition harmless.
+    /// A try that did nothing is repeated until the deadline; `WritePath` says which others are.
     pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        timings::on(Part::Log, self.put_through(command, deadline)).await
+        self.writes().write(command, deadline).await
     }
 
     /// Whether a command does this that is known here to take much work, so that it goes by itself.
     pub fn is_dear(&self, action: &Action) -> bool {
-        self.inner.proposer.urgency_of(action) == Urgency::Patient
-    }
-
-    async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        self.reads().check_disk()?;
-        let _place = match self.passage(&command, deadline).await? {
-            Passage::Log(place) => place,
-            Passage::Answered(reply) => return Ok(*reply),
-        };
-        let repeatable = command.request_id.is_some();
-        let mut urgency = self.inner.proposer.urgency_of(&command.action);
-        let encoded = command_codec::encode_command(&command);
-        drop(command);
-        if encoded.len() > COMMAND_BYTES_MAX {
-            return Err(AppError::TooLarge { actual: encoded.len(), limit: COMMAND_BYTES_MAX });
-        }
-        let mut may_be_in_log = false;
-        loop {
-            // What is said of a later try must not hide that an earlier one may be in the log.
-            let of_all_tries = |error| if may_be_in_log { AppError::Unknown } else { error };
-            let seen = self.inner.view.subscribe();
-            let submitted =
-                self.inner.proposer.submit(encoded.clone(), urgency, false, deadline).map_err(of_all_tries)?;
-            match submitted.outcome(deadline).await {
-                Some(ProposalOutcome::Decided(reply)) => {
-                    self.inner.proposer.learn(&encoded, &reply);
-                    return Ok(reply);
-                }
-                Some(ProposalOutcome::NotProposed) => {}
-                Some(ProposalOutcome::Dear) => {
-                    self.inner.proposer.learn_dear(&encoded);
-                    urgency = Urgency::Patient;
-                }
-                Some(ProposalOutcome::Unknown) => may_be_in_log = true,
-                Some(ProposalOutcome::NoSpace { node_id, lack }) => return Err(of_all_tries(no_space(node_id, lack))),
-                None => return Err(of_all_tries(self.inner.view.no_leader_error())),
-            }
-            if may_be_in_log && !repeatable {
-                return Err(AppError::Unknown);
-            }
-            if !view::wait_for_leader(seen, deadline).await {
-                return Err(if may_be_in_log { AppError::Unknown } else { self.inner.view.no_leader_error() });
-            }
-        }
+        self.writes().is_dear(action)
     }
 
     /// Renews sessions, at most [`quorate_machine::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
@@ -465,14 +424,6 @@ impl App {
         &self.inner.integrity
     }
 
-    /// Why this node takes nothing that grows the state, if so.
-    fn lack_of_space(&self) -> Option<Lack> {
-        match self.inner.space.state() {
-            Space::Low { free, needed } => Some(Lack::Disk { free, needed }),
-            Space::Ok => self.inner.room.lack().or_else(|| self.inner.quota.lack(self.state().sizes())),
-        }
-    }
-
     /// Returns once reads of [`Self::state`] are as fresh as asked for.
     pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
         self.reads().barrier(consistency, deadline).await
@@ -509,8 +460,7 @@ impl App {
 
     /// Makes the ballast file again where it is gone and there is room.
     pub async fn restore_ballast(&self) -> std::io::Result<()> {
-        let space = self.inner.space.clone();
-        background::blocking(move || space.restore_ballast().map(|_| ())).await?
+        self.space().restore_ballast().await
     }
 
     /// Nothing is answered before [`Self::trust_disk`].
@@ -525,7 +475,7 @@ impl App {
 
     /// Whether the data disk would have room for writes yet if something else took so many bytes.
     pub fn has_room_beside(&self, bytes: u64) -> bool {
-        self.inner.space.has_room_beside(bytes)
+        self.space().has_room_beside(bytes)
     }
 
     /// From now on the node tells load balancers to go elsewhere.

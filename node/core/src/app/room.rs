@@ -85,7 +85,7 @@ pub async fn run(app: App) {
         tokio::time::sleep(ASK_EVERY).await;
         let Some(view) = ClusterView::of(&app) else {
             disks.clear();
-            app.inner.room.note(Lacking::new(), Lacking::new());
+            app.space().others().note(Lacking::new(), Lacking::new());
             continue;
         };
         let others = view.membership.health.keys().copied().filter(|id| *id != app.node_id());
@@ -96,7 +96,7 @@ pub async fn run(app: App) {
         disks.retain(|id, _| view.membership.health.contains_key(id));
         let low = |disk: DiskRoom| disk.is_low().then_some(disk);
         let full = without_room(&view.membership, &disks, low);
-        app.inner.room.note(full, without_room(&view.membership, &disks, DiskRoom::at_its_last));
+        app.space().others().note(full, without_room(&view.membership, &disks, DiskRoom::at_its_last));
     }
 }
 
@@ -130,13 +130,6 @@ fn without_room(
         }
     }
     lacking.into_iter().collect()
-}
-
-impl App {
-    /// How much room this node has.
-    pub fn disk_room(&self) -> DiskRoom {
-        DiskRoom { free: self.inner.space.free(), needed: self.inner.space.needed() }
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use tokio::sync::SemaphorePermit;
 
 use super::integrity::Repaired;
 use super::join_list::JoinList;
-use super::last_room::Verdict;
+use super::last_room::{self, Verdict};
 use super::need::{self, Need};
 use super::proposer::{Submitted, Urgency};
 use super::{App, AppError, Awake, Turn, members};
@@ -192,7 +192,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
             app.inner.lock_queues.leave(&key, place);
             PeerResponse::Done
         }
-        PeerRequest::Room => PeerResponse::Room(app.disk_room()),
+        PeerRequest::Room => PeerResponse::Room(app.space().room()),
         // This machine's own, right or wrong: where a majority is, whoever asks finds out.
         PeerRequest::Wall => PeerResponse::Wall { wall: wall_now() },
         PeerRequest::Archive => PeerResponse::Archive(super::archive::standing(app)),
@@ -233,7 +233,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
     };
     let commands: Vec<(Bytes, Instant)> = commands.into_iter().map(command).collect();
     let urgency = match commands.as_slice() {
-        [(command, _)] => app.inner.proposer.urgency_of_forwarded(command, urgency),
+        [(command, _)] => app.writes().proposer().urgency_of_forwarded(command, urgency),
         _ => urgency,
     };
     let (submitted, _place) = take_forwarded(app, &commands, urgency, came + FORWARDED_MAX).await;
@@ -245,7 +245,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
             Taken::Settled(proposed) => *proposed,
         };
         if let ProposalOutcome::Decided(reply) = &proposed {
-            app.inner.proposer.learn(command, reply);
+            app.writes().proposer().learn(command, reply);
         }
         if app.inner.slow.is_slow(came.elapsed()) {
             tell_slow(app, from.node_id, command, &proposed, came.elapsed());
@@ -282,7 +282,7 @@ async fn take_forwarded<'a>(
     urgency: Urgency,
     by: Instant,
 ) -> (Vec<Taken>, Option<SemaphorePermit<'a>>) {
-    let queue = |(command, deadline): &(Bytes, Instant)| match app.inner.proposer.submit(
+    let queue = |(command, deadline): &(Bytes, Instant)| match app.writes().proposer().submit(
         command.clone(),
         urgency,
         true,
@@ -291,9 +291,9 @@ async fn take_forwarded<'a>(
         Ok(submitted) => Taken::Queued(submitted),
         Err(_full) => settled(ProposalOutcome::NotProposed),
     };
-    let Some(lack) = app.lack_of_space() else { return (commands.iter().map(queue).collect(), None) };
+    let Some(lack) = app.space().lack() else { return (commands.iter().map(queue).collect(), None) };
     let no_space = |lack: &Lack| settled(ProposalOutcome::NoSpace { node_id: app.node_id(), lack: lack.clone() });
-    let last = app.lack_of_last_room();
+    let last = app.space().lack_of_last();
     // Decoded only here: with enough room a forwarded command stays opaque bytes. One that cannot be decoded is refused when it is
     // applied, and changes nothing.
     let decoded: Vec<Option<Command>> =
@@ -329,8 +329,8 @@ async fn judge_forwarded(
         return (None, Vec::new());
     }
     let judged = async {
-        let place = app.place_for_removals(by).await?;
-        Ok::<_, AppError>((place, app.judge(commands, by).await?))
+        let place = app.space().place_for_removals(by).await?;
+        Ok::<_, AppError>((place, last_room::judge(app.reads(), commands, by).await?))
     };
     match judged.await {
         Ok((place, verdicts)) => (Some(place), verdicts),

@@ -20,7 +20,7 @@ const OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
 impl App {
     /// Whether one can be made: a build that fails stops the node, so it is not tried where it would.
     pub async fn has_room_for_a_snapshot(&self) -> bool {
-        let (state, free) = (self.state().clone(), self.inner.space.free());
+        let (state, free) = (self.state().clone(), self.space().free());
         let stats = background::blocking(move || state.stats()).await;
         match stats.map_err(|error| error.to_string()).and_then(|stats| stats.map_err(|fault| fault.to_string())) {
             Ok(stats) => free >= stats.memtable_bytes.saturating_add(OVERHEAD_BYTES),

@@ -60,26 +60,25 @@ impl App {
             entries: applied.sizes.entries,
             stored_bytes: applied.sizes.live_bytes,
             history_bytes: applied.sizes.history_bytes,
-            quota_bytes: self.inner.quota.bytes_max,
+            quota_bytes: self.space().quota_bytes(),
             epoch: applied.epoch,
             epoch_revision: applied.epoch_revision,
             members,
             level: applied.level,
             level_known: self.inner.level_known,
-            disk_free_bytes: Some(self.inner.space.free()),
-            disk_size_bytes: Some(self.inner.space.size()),
+            disk_free_bytes: Some(self.space().free()),
+            disk_size_bytes: Some(self.space().size()),
         }
     }
 
     fn warnings(&self, unready: Option<String>) -> Vec<String> {
         let backups = self.inner.backups.warning(crate::millis::wall_now());
-        let quota = self.inner.quota.warning(self.state().sizes());
+        let quota = self.space().quota_warning();
         let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
         let tables = self.table_warnings();
         let split = self.integrity().split_warning();
-        let own =
-            unready.into_iter().chain(split).chain(self.space_warning()).chain(self.inner.room.warning()).chain(faults);
+        let own = unready.into_iter().chain(split).chain(self.space().disk_warnings()).chain(faults);
         let clocks = self.inner.wall_clocks.warnings();
         let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(crate::millis::wall_now()));
         own.chain(quota).chain(tables).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
@@ -102,15 +101,6 @@ impl App {
         warnings.into_iter().filter_map(|warning| {
             warning.unwrap_or_else(|fault| Some(format!("what is kept for a while cannot be read: {fault}")))
         })
-    }
-
-    fn space_warning(&self) -> Option<String> {
-        let room = self.disk_room();
-        let said = format!("the data disk has {} bytes free, writes need {}", room.free, room.needed);
-        match room.at_its_last() {
-            Some(last) => Some(format!("{said}; below {} only what frees room is taken", last.needed)),
-            None => room.is_low().then_some(said),
-        }
     }
 }
 
