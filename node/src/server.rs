@@ -647,7 +647,7 @@ impl Node {
             hold_bytes: config.archive.as_ref().map(|settings| settings.hold_bytes),
         };
         watchdog::spawn_in(&mut tasks, log_trimmer::run(app.clone(), log.clone(), bounds));
-        watchdog::spawn_in(&mut tasks, renewals::run(app.clone(), renewal_queue));
+        watchdog::spawn_in(&mut tasks, renewals::run(Arc::clone(app.writes()), renewal_queue));
         watchdog::spawn_in(&mut tasks, count_elections(raft.clone(), metrics.clone()));
         keep_house(config, &app, parts, &log, &mut tasks);
         let traces = traces_of(config, &metrics)?;

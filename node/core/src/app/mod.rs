@@ -16,7 +16,6 @@ use quorate_store::state::StateReader;
 use crate::peer::gate::Halt;
 use crate::peer::message::Lack;
 use crate::slow::SlowLog;
-use crate::timings::{self, Part};
 use crate::tls::PortTls;
 
 use candidacy::Candidacy;
@@ -25,6 +24,7 @@ use members::admission::JoinPolicy;
 use quota::Quota;
 use reads::ReadPath;
 use renewals::{Renewals, Renewed, Renewer};
+use sessions::Sessions;
 use space::DiskSpace;
 use wall::WallClocks;
 use write::WritePath;
@@ -62,6 +62,7 @@ mod request_table;
 pub mod room;
 pub mod samples;
 pub mod service;
+mod sessions;
 pub mod snapshot;
 mod space;
 mod status;
@@ -83,9 +84,6 @@ pub use waiting::{Waiting, WaitingCount};
 
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
-
-/// Sessions that are looked for before others have the thread: about a tenth of a millisecond.
-const OWNERS_AT_ONCE: usize = 64;
 
 /// How fresh a read has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -238,13 +236,13 @@ pub struct AppParts {
 /// The services of a node.
 struct Inner {
     raft: Raft,
-    write: WritePath,
+    write: Arc<WritePath>,
     reads: Arc<ReadPath>,
     space: Arc<DiskSpace>,
     view: Arc<View>,
     peers: Arc<Peers>,
     identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
-    renewals: Renewals,
+    sessions: Sessions,
     waiting: WaitingCount,
     lock_queues: LockQueues,
     /// Held while the leader is asked for a turn to lock an entry.
@@ -276,13 +274,13 @@ impl App {
         let view = Arc::clone(&parts.view);
         let inner = Inner {
             raft: parts.raft,
-            write: WritePath::new(parts.proposer, view, Arc::clone(&reads), Arc::clone(&space)),
+            write: Arc::new(WritePath::new(parts.proposer, view, Arc::clone(&reads), Arc::clone(&space))),
+            sessions: Sessions::new(parts.renewals, Arc::clone(&reads)),
             reads,
             space,
             view: parts.view,
             peers: parts.peers,
             identity: parts.identity,
-            renewals: parts.renewals,
             waiting: parts.waiting,
             lock_queues: parts.lock_queues,
             lock_questions: tokio::sync::Semaphore::new(lock_turn::QUESTIONS_MAX),
@@ -329,7 +327,7 @@ impl App {
     }
 
     /// The write path.
-    fn writes(&self) -> &WritePath {
+    pub fn writes(&self) -> &Arc<WritePath> {
         &self.inner.write
     }
 
@@ -362,46 +360,16 @@ impl App {
         sessions: Vec<SessionId>,
         deadline: Instant,
     ) -> Result<Renewed, AppError> {
-        self.reads().check_disk()?;
-        timings::on(Part::Log, self.inner.renewals.renew(renewer, sessions, deadline)).await
+        self.inner.sessions.renew(renewer, sessions, deadline).await
     }
 
-    /// Whose each session is; nothing where there is none. No log entry is needed for that. That there is none is said of what the
-    /// cluster knows, by a read index that all who ask at the same time share: what a node that is behind knows may be older than what
-    /// the caller was told already.
+    /// The owner of each session; nothing where there is none. No log entry is needed for that.
     pub async fn owners_of(
         &self,
         sessions: &[SessionId],
         deadline: Instant,
     ) -> Result<Observed<Vec<Option<String>>>, AppError> {
-        self.reads().check_disk()?;
-        let mut seen = self.look_for_owners(sessions).await?;
-        let missing: Vec<usize> = (0..sessions.len()).filter(|at| seen.found[*at].is_none()).collect();
-        if missing.is_empty() {
-            return Ok(seen);
-        }
-        self.read_barrier(Consistency::Linearizable, deadline).await?;
-        let ids: Vec<SessionId> = missing.iter().map(|at| sessions[*at]).collect();
-        let again = self.look_for_owners(&ids).await?;
-        self.inner.renewals.count_unknown(again.found.iter().filter(|owner| owner.is_none()).count());
-        for (at, owner) in missing.into_iter().zip(again.found) {
-            seen.found[at] = owner;
-        }
-        Ok(Observed { at: again.at, wall: again.wall, found: seen.found })
-    }
-
-    /// Looks for some at a time, and has others in between: whoever asks for many does not hold them up. As of the last look: who was gone
-    /// before it stays gone.
-    async fn look_for_owners(&self, sessions: &[SessionId]) -> Result<Observed<Vec<Option<String>>>, AppError> {
-        let (first, others) = sessions.split_at(sessions.len().min(OWNERS_AT_ONCE));
-        let mut seen = self.state().session_owners(first)?;
-        for ids in others.chunks(OWNERS_AT_ONCE) {
-            tokio::task::yield_now().await;
-            let mut next = self.state().session_owners(ids)?;
-            seen.found.append(&mut next.found);
-            seen = Observed { found: seen.found, ..next };
-        }
-        Ok(seen)
+        self.inner.sessions.owners_of(sessions, deadline).await
     }
 
     /// Counts one who waits, until what is returned is dropped.

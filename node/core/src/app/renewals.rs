@@ -17,7 +17,8 @@ use quorate_machine::types::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{App, AppError};
+use super::AppError;
+use super::write::WritePath;
 
 use turns::{Asked, Turns};
 
@@ -124,7 +125,7 @@ impl Renewals {
 }
 
 /// Renews what is asked for, until the front end is gone.
-pub async fn run(app: App, mut renewals: RenewalQueue) {
+pub async fn run(write: Arc<WritePath>, mut renewals: RenewalQueue) {
     let mut turns = Turns::default();
     loop {
         if turns.is_empty() {
@@ -137,7 +138,7 @@ pub async fn run(app: App, mut renewals: RenewalQueue) {
         let begun = Instant::now();
         let ids = turns.take_round();
         let pause = pause_after(ids.len());
-        renew_once(&app, &renewals.counts, ids, &mut turns).await;
+        renew_once(&write, &renewals.counts, ids, &mut turns).await;
         let until = (begun + pause).into();
         if tokio::time::timeout_at(until, gather(&mut renewals.queue, &mut turns)).await == Ok(Gathered::All) {
             if turns.is_empty() {
@@ -174,12 +175,12 @@ async fn gather(queue: &mut mpsc::Receiver<Asked>, turns: &mut Turns) -> Gathere
 }
 
 /// Proposes one command, and tells those whose sessions are in it.
-async fn renew_once(app: &App, counts: &RenewalCounts, ids: Vec<SessionId>, turns: &mut Turns) {
+async fn renew_once(write: &WritePath, counts: &RenewalCounts, ids: Vec<SessionId>, turns: &mut Turns) {
     let Some(deadline) = turns.last_deadline() else { return };
     counts.commands.fetch_add(1, Ordering::Relaxed);
     counts.sessions.fetch_add(ids.len() as u64, Ordering::Relaxed);
     let action = Action::Session(SessionOp::Renew(ids.clone()));
-    match app.write(Command::unnamed(action), deadline).await {
+    match write.write(Command::unnamed(action), deadline).await {
         Ok(reply) => match of_reply(&ids, &reply) {
             Ok(each) => turns.renewed((reply.index, reply.revision, reply.clock), &each),
             Err(error) => turns.failed(&error, true),
