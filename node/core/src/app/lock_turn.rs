@@ -4,17 +4,22 @@
 //! first there. Never locks anything: whoever has its turn proposes that by itself, and may find that somebody who did not wait was
 //! faster.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{Key, Waker};
 use quorate_store::raft::NodeId;
+use quorate_store::state::StateReader;
 use quorate_store::watchdog;
+use tokio::sync::Semaphore;
 
-use super::lock_queues::{Attended, Stay};
-use super::view::wait_for_leader;
-use super::{App, QueryError};
+use super::integrity::Integrity;
+use super::lock_queues::{Attended, LockQueues, Stay};
+use super::peers::{Peers, QueryError};
+use super::view::{View, wait_for_leader};
+use super::waiting::WaitingCount;
 use crate::peer::CallError;
 use crate::peer::message::{PeerRequest, PeerResponse};
 
@@ -25,7 +30,7 @@ const QUESTION: Duration = Duration::from_secs(1);
 const ON_THE_WAY: Duration = Duration::from_millis(500);
 
 /// Questions to the leader at a time: they share a connection with forwarded writes.
-pub const QUESTIONS_MAX: usize = 1_024;
+const QUESTIONS_MAX: usize = 1_024;
 
 /// How long it may take until a place at another node is given up.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -40,9 +45,23 @@ pub trait LockPlace: Send {
     fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>>;
 }
 
-/// The place as the app keeps it.
+/// Turns to lock entries, at this node or at the one that leads.
+pub struct LockTurns {
+    node_id: NodeId,
+    state: StateReader,
+    view: Arc<View>,
+    peers: Arc<Peers>,
+    integrity: Arc<Integrity>,
+    waiting: WaitingCount,
+    /// Those who wait, while this node leads.
+    queues: LockQueues,
+    /// Held while the leader is asked for a turn.
+    questions: Semaphore,
+}
+
+/// The place as the node keeps it.
 pub struct QueuePlace {
-    app: App,
+    turns: Arc<LockTurns>,
     key: Key,
     id: u128,
     /// In a queue of this node's own.
@@ -64,10 +83,29 @@ pub enum Turn {
     Full,
 }
 
-impl App {
+impl LockTurns {
+    /// The turns at the node `node_id`, by its state and its view of the leadership.
+    pub fn new(
+        node_id: NodeId,
+        state: StateReader,
+        view: Arc<View>,
+        peers: Arc<Peers>,
+        integrity: Arc<Integrity>,
+        waiting: WaitingCount,
+        queues: LockQueues,
+    ) -> Self {
+        let questions = Semaphore::new(QUESTIONS_MAX);
+        Self { node_id, state, view, peers, integrity, waiting, queues, questions }
+    }
+
     /// A place to be taken in the queue of those who wait to lock an entry.
-    pub fn lock_place(&self, key: Key) -> QueuePlace {
-        QueuePlace { app: self.clone(), key, id: rand::random(), here: None, there: None }
+    pub fn place(self: &Arc<Self>, key: Key) -> QueuePlace {
+        QueuePlace { turns: Arc::clone(self), key, id: rand::random(), here: None, there: None }
+    }
+
+    /// Gives up a place that somebody who waits at another node has here.
+    pub fn leave(&self, key: &Key, id: u128) {
+        self.queues.leave(key, id);
     }
 
     /// Answers another node that asks for the turn of somebody who waits there.
@@ -75,12 +113,12 @@ impl App {
         if !self.leads() {
             return Ok(Turn::NotLeader);
         }
-        let Some(place) = self.inner.lock_queues.attend(key, id, Stay::Kept) else { return Ok(Turn::Full) };
+        let Some(place) = self.queues.attend(key, id, Stay::Kept) else { return Ok(Turn::Full) };
         self.turn_in_queue(&place, key, Instant::now() + hold.min(QUESTION), true).await
     }
 
     fn leads(&self) -> bool {
-        self.inner.view.now().leader == Some(self.node_id()) && !self.integrity().is_quarantined()
+        self.view.now().leader == Some(self.node_id) && !self.integrity.is_quarantined()
     }
 
     /// Waits at a place of this node's own; while this node leads, where that is asked for.
@@ -91,8 +129,8 @@ impl App {
         until: Instant,
         leads: bool,
     ) -> Result<Turn, StateFault> {
-        let mut view = self.inner.view.subscribe();
-        let own = self.node_id();
+        let mut view = self.view.subscribe();
+        let own = self.node_id;
         let is_lost = async {
             match leads {
                 // The view lives as long as the app.
@@ -119,16 +157,16 @@ impl App {
         let waker = Waker::of_entry_lock(key);
         loop {
             // Whoever had the turn before may have been answered already.
-            self.state().wait_answered().await;
+            self.state.wait_answered().await;
             let Some(left) = self.lock_left(key)? else { return Ok(()) };
             let look = || Ok(self.lock_left(key)?.is_none());
-            self.state().wait_woken(&waker, left.max(LOOK_AGAIN), look).await?;
+            self.state.wait_woken(&waker, left.max(LOOK_AGAIN), look).await?;
         }
     }
 
     /// How long the lock on an entry holds by itself, if there is one.
     fn lock_left(&self, key: &Key) -> Result<Option<Duration>, StateFault> {
-        let read = self.state().get(key)?;
+        let read = self.state.get(key)?;
         let until = read.entry.and_then(|entry| entry.meta.locked_until);
         let left = until.and_then(|until| until.checked_sub(read.at.clock)).filter(|left| *left > 0);
         Ok(left.map(Duration::from_millis))
@@ -138,11 +176,11 @@ impl App {
 impl LockPlace for QueuePlace {
     fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>> {
         Box::pin(async move {
-            let app = self.app.clone();
-            let _waiting = app.count_waiting();
+            let turns = Arc::clone(&self.turns);
+            let _waiting = turns.waiting.enter();
             loop {
-                let seen = app.inner.view.subscribe();
-                match self.try_turn(&app, until).await? {
+                let seen = turns.view.subscribe();
+                match self.try_turn(&turns, until).await? {
                     Turn::Come => return Ok(true),
                     Turn::Full => return Ok(false),
                     Turn::NotYet if Instant::now() < until => {}
@@ -157,13 +195,13 @@ impl LockPlace for QueuePlace {
 
 impl QueuePlace {
     /// Asks whoever leads, for a while.
-    async fn try_turn(&mut self, app: &App, until: Instant) -> Result<Turn, StateFault> {
-        match app.inner.view.now().leader {
+    async fn try_turn(&mut self, turns: &LockTurns, until: Instant) -> Result<Turn, StateFault> {
+        match turns.view.now().leader {
             None => Ok(Turn::NotLeader),
-            Some(leader) if leader == app.node_id() => self.turn_here(app, until, true).await,
-            Some(leader) => match self.ask(app, leader, until).await {
+            Some(leader) if leader == turns.node_id => self.turn_here(turns, until, true).await,
+            Some(leader) => match self.ask(turns, leader, until).await {
                 // A build that keeps no queues: those who wait at this node are in order at least.
-                None => self.turn_here(app, until.min(Instant::now() + QUESTION), false).await,
+                None => self.turn_here(turns, until.min(Instant::now() + QUESTION), false).await,
                 Some(turn) => {
                     self.here = None;
                     Ok(turn)
@@ -172,29 +210,29 @@ impl QueuePlace {
         }
     }
 
-    async fn turn_here(&mut self, app: &App, until: Instant, leads: bool) -> Result<Turn, StateFault> {
+    async fn turn_here(&mut self, turns: &LockTurns, until: Instant, leads: bool) -> Result<Turn, StateFault> {
         self.there = None;
         let place = match self.here.take() {
             Some(place) => place,
-            None => match app.inner.lock_queues.attend(&self.key, self.id, Stay::Gone) {
+            None => match turns.queues.attend(&self.key, self.id, Stay::Gone) {
                 Some(place) => place,
                 None => return Ok(Turn::Full),
             },
         };
         let place = self.here.insert(place);
-        app.turn_in_queue(place, &self.key, until, leads).await
+        turns.turn_in_queue(place, &self.key, until, leads).await
     }
 
     /// Asks another node. `None`: it does not know what a queue is.
-    async fn ask(&mut self, app: &App, leader: NodeId, until: Instant) -> Option<Turn> {
-        let asking = tokio::time::timeout_at(until.into(), app.inner.lock_questions.acquire()).await;
+    async fn ask(&mut self, turns: &LockTurns, leader: NodeId, until: Instant) -> Option<Turn> {
+        let asking = tokio::time::timeout_at(until.into(), turns.questions.acquire()).await;
         let Ok(Ok(_asking)) = asking else { return Some(Turn::NotYet) };
         let hold = QUESTION.min(until.saturating_duration_since(Instant::now()));
         // At most a second.
         let hold_ms = hold.as_millis() as u32;
         let question = PeerRequest::LockTurn { key: self.key.clone(), place: self.id, hold_ms };
         self.there = Some(leader);
-        match app.inner.peers.ask(leader, question, Instant::now() + hold + ON_THE_WAY).await {
+        match turns.peers.ask(leader, question, Instant::now() + hold + ON_THE_WAY).await {
             Ok(PeerResponse::Turn { has_come: true }) => Some(Turn::Come),
             Ok(PeerResponse::Turn { has_come: false }) => Some(Turn::NotYet),
             Ok(PeerResponse::Refused { .. }) => Some(Turn::Full),
@@ -208,11 +246,11 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         let Some(leader) = self.there.take() else { return };
-        let (app, key, place) = (self.app.clone(), self.key.clone(), self.id);
+        let (turns, key, place) = (Arc::clone(&self.turns), self.key.clone(), self.id);
         watchdog::spawn(async move {
             let question = PeerRequest::LeaveLockQueue { key, place };
             // The place goes by itself where this does not come.
-            if let Err(error) = app.inner.peers.ask(leader, question, Instant::now() + LEAVING).await {
+            if let Err(error) = turns.peers.ask(leader, question, Instant::now() + LEAVING).await {
                 crate::debug!(leader, %error, "a place in the queue of a lock was not given up");
             }
         });

@@ -20,6 +20,7 @@ use crate::tls::PortTls;
 
 use candidacy::Candidacy;
 use integrity::Integrity;
+use lock_turn::LockTurns;
 use members::admission::JoinPolicy;
 use quota::Quota;
 use reads::ReadPath;
@@ -244,9 +245,7 @@ struct Inner {
     identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
     sessions: Sessions,
     waiting: WaitingCount,
-    lock_queues: LockQueues,
-    /// Held while the leader is asked for a turn to lock an entry.
-    lock_questions: tokio::sync::Semaphore,
+    locks: Arc<LockTurns>,
     join_policy: JoinPolicy,
     /// Held while the members are changed.
     changes: members::Changes,
@@ -272,18 +271,26 @@ impl App {
         let (view, integrity) = (Arc::clone(&parts.view), Arc::clone(&parts.integrity));
         let reads = Arc::new(ReadPath::new(parts.state, parts.read_index, view, integrity, parts.is_recovered));
         let view = Arc::clone(&parts.view);
+        let locks = LockTurns::new(
+            node_id,
+            reads.state().clone(),
+            Arc::clone(&parts.view),
+            Arc::clone(&parts.peers),
+            Arc::clone(&parts.integrity),
+            parts.waiting.clone(),
+            parts.lock_queues,
+        );
         let inner = Inner {
             raft: parts.raft,
             write: Arc::new(WritePath::new(parts.proposer, view, Arc::clone(&reads), Arc::clone(&space))),
             sessions: Sessions::new(parts.renewals, Arc::clone(&reads)),
+            locks: Arc::new(locks),
             reads,
             space,
             view: parts.view,
             peers: parts.peers,
             identity: parts.identity,
             waiting: parts.waiting,
-            lock_queues: parts.lock_queues,
-            lock_questions: tokio::sync::Semaphore::new(lock_turn::QUESTIONS_MAX),
             join_policy: parts.join_policy,
             changes: members::Changes::default(),
             level_known: parts.level_known,
@@ -329,6 +336,11 @@ impl App {
     /// The write path.
     pub fn writes(&self) -> &Arc<WritePath> {
         &self.inner.write
+    }
+
+    /// The turns of callers that wait to lock entries.
+    pub fn lock_turns(&self) -> &Arc<LockTurns> {
+        &self.inner.locks
     }
 
     /// The room for more.

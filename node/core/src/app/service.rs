@@ -189,7 +189,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
         PeerRequest::LockTurn { key, place, hold_ms } => lock_turn(app, &key, place, hold_ms).await,
         PeerRequest::LeaveLockQueue { key, place } => {
-            app.inner.lock_queues.leave(&key, place);
+            app.lock_turns().leave(&key, place);
             PeerResponse::Done
         }
         PeerRequest::Room => PeerResponse::Room(app.space().room()),
@@ -201,7 +201,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
 }
 
 async fn lock_turn(app: &App, key: &Key, place: u128, hold_ms: u32) -> PeerResponse {
-    match app.turn_of_peer(key, place, Duration::from_millis(hold_ms.into())).await {
+    match app.lock_turns().turn_of_peer(key, place, Duration::from_millis(hold_ms.into())).await {
         Ok(Turn::Come) => PeerResponse::Turn { has_come: true },
         Ok(Turn::NotYet) => PeerResponse::Turn { has_come: false },
         Ok(Turn::NotLeader) => members::not_leader(app),

@@ -81,6 +81,6 @@ impl Coordination for App {
     }
 
     fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
-        Box::new(App::lock_place(self, key))
+        Box::new(self.lock_turns().place(key))
     }
 }
