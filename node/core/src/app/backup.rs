@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{Revision, WallMillis};
 use quorate_store::backup::{BackupEnd, BackupError, BackupHeader, Taker};
+use quorate_store::identity::Identity;
+use quorate_store::state::StateReader;
 
-use super::App;
 use super::pace::Pace;
 use crate::metrics::{MetricsSource, Sample};
 use crate::millis::{millis, wall_now};
@@ -143,7 +145,19 @@ impl Drop for Counted<'_> {
     }
 }
 
-impl App {
+/// Backups of a node's state.
+pub struct Backups {
+    state: StateReader,
+    identity: Arc<ArcSwap<Identity>>,
+    ledger: Arc<BackupLedger>,
+}
+
+impl Backups {
+    /// Backups of the state, by the node of that identity, counted in the ledger.
+    pub fn new(state: StateReader, identity: Arc<ArcSwap<Identity>>, ledger: Arc<BackupLedger>) -> Self {
+        Self { state, identity, ledger }
+    }
+
     /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks for as long as the
     /// sink does. That it is complete is for the caller to note, who knows what becomes of the bytes.
     pub fn back_up(
@@ -153,7 +167,7 @@ impl App {
         begun: &mut dyn FnMut(Revision),
     ) -> Result<BackupEnd, BackupError> {
         let counted = self.counted(whose, sink);
-        let (_, end) = self.state().back_up(self.taker(), counted, |header| begun(header.vars.revision))?;
+        let (_, end) = self.state.back_up(self.taker(), counted, |header| begun(header.vars.revision))?;
         Ok(end)
     }
 
@@ -163,7 +177,7 @@ impl App {
         whose: BackupFor,
         take: impl FnOnce(&BackupHeader, &mut dyn FnMut(&mut dyn Write) -> io::Result<()>) -> T,
     ) -> Result<T, StateFault> {
-        self.state().take_whole(self.taker(), |header, whole| {
+        self.state.take_whole(self.taker(), |header, whole| {
             let mut whole = Some(whole);
             take(header, &mut |sink| match whole.take() {
                 Some(whole) => whole.write(self.counted(whose, sink)).map(drop).map_err(io::Error::other),
@@ -173,7 +187,7 @@ impl App {
     }
 
     fn taker(&self) -> Taker {
-        let identity = self.inner.identity.load();
+        let identity = self.identity.load();
         Taker {
             cluster_id: identity.cluster_id.unwrap_or_default(),
             node_id: identity.node_id,
@@ -183,14 +197,14 @@ impl App {
     }
 
     fn counted<'a>(&'a self, whose: BackupFor, sink: &'a mut dyn Write) -> Counted<'a> {
-        let ledger = &self.inner.backups;
+        let ledger = &self.ledger;
         ledger.running.fetch_add(1, Ordering::Relaxed);
-        Counted { sink, ledger, whose, pace: Pace::begin(self.state().clone()) }
+        Counted { sink, ledger, whose, pace: Pace::begin(self.state.clone()) }
     }
 
     /// The numbers of this node's backups.
-    pub fn backups(&self) -> &Arc<BackupLedger> {
-        &self.inner.backups
+    pub fn ledger(&self) -> &BackupLedger {
+        &self.ledger
     }
 }
 

@@ -67,7 +67,7 @@ enum NoBackup {
 
 /// Takes backups until it is dropped.
 pub async fn run(app: App, schedule: BackupSchedule) {
-    app.backups().expect_every(schedule.every);
+    app.backups().ledger().expect_every(schedule.every);
     let prefix = loop {
         match prefix(&app) {
             Some(prefix) => break prefix,
@@ -80,12 +80,12 @@ pub async fn run(app: App, schedule: BackupSchedule) {
     match background::blocking(move || list(&dir, &own)).await.and_then(|listed| listed) {
         Ok(files) => {
             let newest = files.iter().rfind(|file| file.taken_at <= now);
-            newest.into_iter().for_each(|newest| app.backups().note_good(newest.taken_at));
+            newest.into_iter().for_each(|newest| app.backups().ledger().note_good(newest.taken_at));
         }
         Err(error) => tracing::warn!(dir = %schedule.dir.display(), %error, "the directory for backups cannot be read"),
     }
     loop {
-        tokio::time::sleep(until_due(app.backups().last_good(), wall_now(), schedule.every)).await;
+        tokio::time::sleep(until_due(app.backups().ledger().last_good(), wall_now(), schedule.every)).await;
         let (taker, request, name) = (app.clone(), schedule.clone(), prefix.clone());
         let taken = background::blocking(move || take(&taker, &request, &name)).await;
         let failure = match taken {
@@ -98,8 +98,8 @@ pub async fn run(app: App, schedule: BackupSchedule) {
             Ok(Err(failure)) => failure.to_string(),
             Err(error) => error.to_string(),
         };
-        app.backups().note_failed(BackupFor::Directory);
-        let age = app.backups().last_good().map(|at| wall_now().saturating_sub(at) / 1_000);
+        app.backups().ledger().note_failed(BackupFor::Directory);
+        let age = app.backups().ledger().last_good().map(|at| wall_now().saturating_sub(at) / 1_000);
         let age = age.map_or("there is none".to_owned(), |seconds| format!("{seconds} s old"));
         tracing::warn!(failure, last_good = age, "no backup this time; it is tried again");
         tokio::time::sleep(AGAIN_AFTER.min(schedule.every)).await;
@@ -132,8 +132,8 @@ fn take(app: &App, schedule: &BackupSchedule, prefix: &str) -> Result<(PathBuf, 
     let end = written?;
     fs::rename(&part, &path).map_err(at(&path))?;
     durable::sync_dir(dir).map_err(at(dir))?;
-    app.backups().note_completed(BackupFor::Directory);
-    app.backups().note_good(taken_at);
+    app.backups().ledger().note_completed(BackupFor::Directory);
+    app.backups().ledger().note_good(taken_at);
     for old in superfluous(list(dir, prefix).map_err(at(dir))?, taken_at, schedule.keep) {
         fs::remove_file(&old.path).map_err(at(&old.path))?;
     }
@@ -179,7 +179,7 @@ fn write(app: &App, schedule: &BackupSchedule, part: &Path) -> Result<BackupEnd,
 /// Writes the bytes of a backup, encrypted and authenticated as the schedule says.
 fn fill(app: &App, schedule: &BackupSchedule, sink: &mut dyn Write) -> Result<(BackupEnd, WrittenFile), BackupError> {
     let mut sealing = FileSealing::begin(sink, &schedule.recipients, &schedule.macs)?;
-    let end = app.back_up(BackupFor::Directory, &mut sealing, &mut |_| {})?;
+    let end = app.backups().back_up(BackupFor::Directory, &mut sealing, &mut |_| {})?;
     Ok((end, sealing.finish()?))
 }
 

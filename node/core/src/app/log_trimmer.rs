@@ -118,7 +118,7 @@ impl Trimmer {
         }
         self.last_try = Some(Try { at: Instant::now(), purged });
         let free = self.app.space().free();
-        if !self.app.has_room_for_a_snapshot().await {
+        if !self.app.upkeep().snapshots.have_room().await {
             tracing::warn!(free, "the data disk is too full even for a snapshot; the log cannot be purged");
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Trimmer {
     async fn let_the_log_go(&self, need: TrimReason) -> Result<(), Fatal<TypeConfig>> {
         let raft = self.app.raft();
         let applied = index(&raft.metrics().borrow_watched().last_applied);
-        if !self.app.make_snapshot(applied, SNAPSHOT_MAX).await? {
+        if !self.app.upkeep().snapshots.make(applied, SNAPSHOT_MAX).await? {
             tracing::warn!("no snapshot within {SNAPSHOT_MAX:?}, so the log stays");
             return Ok(());
         }

@@ -18,6 +18,7 @@ use crate::peer::message::Lack;
 use crate::slow::SlowLog;
 use crate::tls::PortTls;
 
+use backup::Backups;
 use candidacy::Candidacy;
 use integrity::Integrity;
 use lock_turn::LockTurns;
@@ -26,7 +27,9 @@ use quota::Quota;
 use reads::ReadPath;
 use renewals::{Renewals, Renewed, Renewer};
 use sessions::Sessions;
+use snapshot::Snapshots;
 use space::DiskSpace;
+use upkeep::Upkeep;
 use wall::WallClocks;
 use write::WritePath;
 
@@ -68,6 +71,7 @@ pub mod snapshot;
 mod space;
 mod status;
 pub mod transfer;
+mod upkeep;
 mod view;
 mod waiting;
 pub mod wall;
@@ -249,16 +253,12 @@ struct Inner {
     join_policy: JoinPolicy,
     /// Held while the members are changed.
     changes: members::Changes,
-    level_known: Level,
+    upkeep: Upkeep,
     slow: SlowLog,
     integrity: Arc<Integrity>,
     candidacy: Arc<Candidacy>,
     halt: Halt,
     wall_clocks: Arc<WallClocks>,
-    snapshot_request: SnapshotRequest,
-    archive: Option<Arc<archive::ArchiveLedger>>,
-    backups: Arc<backup::BackupLedger>,
-    tls: Vec<Arc<PortTls>>,
     /// Set at the start of a graceful stop.
     stopping: AtomicBool,
 }
@@ -280,6 +280,14 @@ impl App {
             parts.waiting.clone(),
             parts.lock_queues,
         );
+        let (state, disk) = (reads.state().clone(), Arc::clone(&space));
+        let upkeep = Upkeep {
+            snapshots: Snapshots::new(parts.raft.clone(), state.clone(), disk, parts.snapshot_request),
+            backups: Backups::new(state, Arc::clone(&parts.identity), parts.backups),
+            archive: parts.archive,
+            tls: parts.tls,
+            level_known: parts.level_known,
+        };
         let inner = Inner {
             raft: parts.raft,
             write: Arc::new(WritePath::new(parts.proposer, view, Arc::clone(&reads), Arc::clone(&space))),
@@ -293,16 +301,12 @@ impl App {
             waiting: parts.waiting,
             join_policy: parts.join_policy,
             changes: members::Changes::default(),
-            level_known: parts.level_known,
+            upkeep,
             slow: parts.slow,
             integrity: parts.integrity,
             candidacy: parts.candidacy,
             halt: parts.halt,
             wall_clocks: parts.wall_clocks,
-            snapshot_request: parts.snapshot_request,
-            archive: parts.archive,
-            backups: parts.backups,
-            tls: parts.tls,
             stopping: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
@@ -341,6 +345,16 @@ impl App {
     /// The turns of callers that wait to lock entries.
     pub fn lock_turns(&self) -> &Arc<LockTurns> {
         &self.inner.locks
+    }
+
+    /// The upkeep of this node.
+    fn upkeep(&self) -> &Upkeep {
+        &self.inner.upkeep
+    }
+
+    /// Backups of this node's state, and their numbers.
+    pub fn backups(&self) -> &Backups {
+        &self.upkeep().backups
     }
 
     /// The room for more.
@@ -416,7 +430,7 @@ impl App {
 
     /// How far the archive is, where there is one.
     pub fn archive(&self) -> Option<&Arc<archive::ArchiveLedger>> {
-        self.inner.archive.as_ref()
+        self.upkeep().archive.as_ref()
     }
 
     /// The state to read from, after [`Self::read_barrier`].

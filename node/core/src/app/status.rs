@@ -65,23 +65,21 @@ impl App {
             epoch_revision: applied.epoch_revision,
             members,
             level: applied.level,
-            level_known: self.inner.level_known,
+            level_known: self.upkeep().level_known,
             disk_free_bytes: Some(self.space().free()),
             disk_size_bytes: Some(self.space().size()),
         }
     }
 
     fn warnings(&self, unready: Option<String>) -> Vec<String> {
-        let backups = self.inner.backups.warning(crate::millis::wall_now());
         let quota = self.space().quota_warning();
-        let certificates = self.inner.tls.iter().flat_map(|port| port.warnings());
         let faults = self.faults_warning();
         let tables = self.table_warnings();
         let split = self.integrity().split_warning();
         let own = unready.into_iter().chain(split).chain(self.space().disk_warnings()).chain(faults);
         let clocks = self.inner.wall_clocks.warnings();
-        let archive = self.inner.archive.iter().flat_map(|archive| archive.warnings(crate::millis::wall_now()));
-        own.chain(quota).chain(tables).chain(backups).chain(archive).chain(certificates).chain(clocks).collect()
+        let upkeep = self.upkeep().warnings(crate::millis::wall_now());
+        own.chain(quota).chain(tables).chain(upkeep).chain(clocks).collect()
     }
 
     /// That something faulted, as long as somebody can do something about it.

@@ -177,10 +177,10 @@ impl Backend for App {
     }
 
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
-        let done = self.back_up(BackupFor::Client, sink, begun);
+        let done = self.backups().back_up(BackupFor::Client, sink, begun);
         match &done {
-            Ok(_) => self.backups().note_completed(BackupFor::Client),
-            Err(_) => self.backups().note_failed(BackupFor::Client),
+            Ok(_) => self.backups().ledger().note_completed(BackupFor::Client),
+            Err(_) => self.backups().ledger().note_failed(BackupFor::Client),
         }
         done
     }

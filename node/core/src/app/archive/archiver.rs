@@ -501,7 +501,7 @@ impl Archiver {
         tracing::info!(base = %manifest.name(), bytes = manifest.bytes, "archived a base");
         self.ledger.bases.fetch_add(1, Relaxed);
         self.ledger.bytes.fetch_add(manifest.bytes, Relaxed);
-        self.app.backups().note_completed(BackupFor::Archive);
+        self.app.backups().ledger().note_completed(BackupFor::Archive);
         known.note_base(manifest.name());
         // What it makes needless may go.
         self.pruned = None;
@@ -552,7 +552,7 @@ impl Archiver {
                 Ok(manifest) => self.uploaded = Some(manifest),
                 Err(error) => {
                     self.base_failed = Some(Instant::now());
-                    self.app.backups().note_failed(BackupFor::Archive);
+                    self.app.backups().ledger().note_failed(BackupFor::Archive);
                     self.ledger.note_trouble(format!("no base: {error}"));
                     tracing::warn!(%error, "no base was archived; it is tried again");
                 }
@@ -677,7 +677,7 @@ impl App {
         handle: &tokio::runtime::Handle,
         settings: &ArchiveSettings,
     ) -> Result<BaseManifest, ArchiveError> {
-        let taken = self.take_whole(BackupFor::Archive, |header, whole| {
+        let taken = self.backups().take_whole(BackupFor::Archive, |header, whole| {
             archive.upload_base(handle, &manifest(header), &settings.recipients, |sink| {
                 whole(&mut Stopping { sink, app: self })
             })

@@ -159,13 +159,13 @@ impl App {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
         }
         // A build that fails would end the leader.
-        if !self.has_room_for_a_snapshot().await {
+        if !self.upkeep().snapshots.have_room().await {
             return Err(AppError::NotReady(format!(
                 "the data disk of the leader, node {}, has no room for a snapshot; free some space there, or let another node lead",
                 self.node_id()
             )));
         }
-        if !self.make_snapshot(index + 1, SNAPSHOT_MAX).await.map_err(fault)? {
+        if !self.upkeep().snapshots.make(index + 1, SNAPSHOT_MAX).await.map_err(fault)? {
             return Err(AppError::NotReady(format!("no snapshot within {SNAPSHOT_MAX:?}")));
         }
         let snapshot = self.raft().get_snapshot().await.map_err(fault)?;
