@@ -256,7 +256,7 @@ struct Kept {
 
 /// How the names of this node's backups begin, once it is of a cluster. A directory may hold those of others, too.
 fn prefix(app: &App) -> Option<String> {
-    let identity = app.inner.identity.load();
+    let identity = app.members().identity();
     let cluster = identity.cluster_id?;
     Some(format!("quorate-{:08x}-n{}-", cluster >> 96, identity.node_id))
 }

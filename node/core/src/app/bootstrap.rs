@@ -182,7 +182,7 @@ fn is_known(id: &NodeId, membership: &Membership, list: &JoinList) -> bool {
 fn is_part_of_a_quorum(app: &App) -> bool {
     let membership = super::service::membership(app);
     let is_alone = membership.is_none_or(|membership| membership.configs.iter().all(|voters| voters.len() == 1));
-    !is_alone && app.inner.view.hears_leader()
+    !is_alone && app.members().view().hears_leader()
 }
 
 /// Refuses to serve on a disk of another cluster than the list's. Such a disk may hold a majority of its own (that of a

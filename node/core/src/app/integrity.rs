@@ -248,7 +248,7 @@ async fn compare(app: &App) -> Verdict {
         true => !app.integrity().is_quarantined(),
         false => trust.get(id) == Some(&StateTrust::Trusted),
     };
-    let leader = app.inner.view.now().leader.filter(is_trusted);
+    let leader = app.members().leader().filter(is_trusted);
     let mut verdict = judge(app.node_id(), leader, &voters, &own, &others);
     let mut distrusted: BTreeSet<NodeId> = trust.keys().copied().filter(|id| !is_trusted(id)).collect();
     match &mut verdict {
@@ -290,7 +290,7 @@ async fn note(app: &App, verdict: &Verdict, said: &Verdict) {
     match verdict {
         // Whoever differed may only be silent: what was found of a split stays, but a leader is known where this node became it.
         Verdict::Unknown => {
-            if app.inner.view.now().leader == Some(app.node_id()) {
+            if app.members().is_leader() {
                 integrity.goes_on_as_leader();
             }
         }
@@ -367,7 +367,7 @@ async fn stand_back(app: &App) {
     // then either, brings the others up to date, and hands over.
     // A leader that is about to repair it is there, though it sends no entries.
     let is_silent = app.staleness_ms().is_none_or(|silence| u128::from(silence) > NEEDED_AFTER.as_millis());
-    let is_needed = is_silent && !app.inner.halt.is_on();
+    let is_needed = is_silent && !app.halt().is_on();
     app.candidacy().hold_back(!is_needed);
     if app.leader_hint().leader_id == Some(app.node_id()) {
         match app.transfer_leader(None, Instant::now() + HAND_OVER_MAX).await {

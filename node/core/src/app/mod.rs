@@ -22,6 +22,7 @@ use backup::Backups;
 use candidacy::Candidacy;
 use integrity::Integrity;
 use lock_turn::LockTurns;
+use members::Members;
 use members::admission::JoinPolicy;
 use quota::Quota;
 use reads::ReadPath;
@@ -243,22 +244,16 @@ struct Inner {
     raft: Raft,
     write: Arc<WritePath>,
     reads: Arc<ReadPath>,
-    space: Arc<DiskSpace>,
-    view: Arc<View>,
-    peers: Arc<Peers>,
-    identity: Arc<arc_swap::ArcSwap<quorate_store::identity::Identity>>,
     sessions: Sessions,
-    waiting: WaitingCount,
     locks: Arc<LockTurns>,
-    join_policy: JoinPolicy,
-    /// Held while the members are changed.
-    changes: members::Changes,
+    members: Members,
     upkeep: Upkeep,
-    slow: SlowLog,
+    space: Arc<DiskSpace>,
     integrity: Arc<Integrity>,
     candidacy: Arc<Candidacy>,
     halt: Halt,
     wall_clocks: Arc<WallClocks>,
+    waiting: WaitingCount,
     /// Set at the start of a graceful stop.
     stopping: AtomicBool,
 }
@@ -266,50 +261,61 @@ struct Inner {
 impl App {
     /// Puts the parts together.
     pub fn new(parts: AppParts) -> Self {
-        let node_id = parts.identity.load().node_id;
-        let space = Arc::new(DiskSpace::new(node_id, parts.space, parts.quota, parts.state.clone()));
-        let (view, integrity) = (Arc::clone(&parts.view), Arc::clone(&parts.integrity));
-        let reads = Arc::new(ReadPath::new(parts.state, parts.read_index, view, integrity, parts.is_recovered));
-        let view = Arc::clone(&parts.view);
-        let locks = LockTurns::new(
+        let AppParts { raft, state, view, peers, identity, integrity, waiting, .. } = parts;
+        let node_id = identity.load().node_id;
+        let space = Arc::new(DiskSpace::new(node_id, parts.space, parts.quota, state.clone()));
+        let reads = Arc::new(ReadPath::new(
+            state.clone(),
+            parts.read_index,
+            Arc::clone(&view),
+            Arc::clone(&integrity),
+            parts.is_recovered,
+        ));
+        let write = Arc::new(WritePath::new(
+            parts.proposer,
+            Arc::clone(&view),
+            Arc::clone(&reads),
+            Arc::clone(&space),
+            parts.slow,
+        ));
+        let locks = Arc::new(LockTurns::new(
             node_id,
-            reads.state().clone(),
-            Arc::clone(&parts.view),
-            Arc::clone(&parts.peers),
-            Arc::clone(&parts.integrity),
-            parts.waiting.clone(),
+            state.clone(),
+            Arc::clone(&view),
+            Arc::clone(&peers),
+            Arc::clone(&integrity),
+            waiting.clone(),
             parts.lock_queues,
-        );
-        let (state, disk) = (reads.state().clone(), Arc::clone(&space));
+        ));
         let upkeep = Upkeep {
-            snapshots: Snapshots::new(parts.raft.clone(), state.clone(), disk, parts.snapshot_request),
-            backups: Backups::new(state, Arc::clone(&parts.identity), parts.backups),
+            snapshots: Snapshots::new(raft.clone(), state.clone(), Arc::clone(&space), parts.snapshot_request),
+            backups: Backups::new(state, Arc::clone(&identity), parts.backups),
             archive: parts.archive,
             tls: parts.tls,
             level_known: parts.level_known,
         };
-        let inner = Inner {
-            raft: parts.raft,
-            write: Arc::new(WritePath::new(parts.proposer, view, Arc::clone(&reads), Arc::clone(&space))),
-            sessions: Sessions::new(parts.renewals, Arc::clone(&reads)),
-            locks: Arc::new(locks),
-            reads,
-            space,
-            view: parts.view,
-            peers: parts.peers,
-            identity: parts.identity,
-            waiting: parts.waiting,
-            join_policy: parts.join_policy,
-            changes: members::Changes::default(),
-            upkeep,
-            slow: parts.slow,
-            integrity: parts.integrity,
-            candidacy: parts.candidacy,
-            halt: parts.halt,
-            wall_clocks: parts.wall_clocks,
-            stopping: AtomicBool::new(false),
-        };
-        Self { inner: Arc::new(inner) }
+        let sessions = Sessions::new(parts.renewals, Arc::clone(&reads));
+        let members = Members::new(identity, view, peers, parts.join_policy);
+        let (candidacy, halt, wall_clocks) = (parts.candidacy, parts.halt, parts.wall_clocks);
+        let stopping = AtomicBool::new(false);
+        Self {
+            inner: Arc::new(Inner {
+                raft,
+                write,
+                reads,
+                sessions,
+                locks,
+                members,
+                upkeep,
+                space,
+                integrity,
+                candidacy,
+                halt,
+                wall_clocks,
+                waiting,
+                stopping,
+            }),
+        }
     }
 
     /// The Raft group.
@@ -319,7 +325,7 @@ impl App {
 
     /// The other members.
     pub fn peers(&self) -> &Peers {
-        &self.inner.peers
+        self.members().peers()
     }
 
     /// What is known of the members' wall clocks.
@@ -334,7 +340,7 @@ impl App {
 
     /// This node's number.
     pub fn node_id(&self) -> NodeId {
-        self.inner.identity.load().node_id
+        self.members().node_id()
     }
 
     /// The write path.
@@ -345,6 +351,16 @@ impl App {
     /// The turns of callers that wait to lock entries.
     pub fn lock_turns(&self) -> &Arc<LockTurns> {
         &self.inner.locks
+    }
+
+    /// Who this node is, who the others are, and who of them leads.
+    fn members(&self) -> &Members {
+        &self.inner.members
+    }
+
+    /// The switch that halts the taking of entries.
+    fn halt(&self) -> &Halt {
+        &self.inner.halt
     }
 
     /// The upkeep of this node.
@@ -440,7 +456,7 @@ impl App {
 
     /// Term and leader for the response headers; never blocks, a few nanoseconds.
     pub fn leader_hint(&self) -> LeaderHint {
-        let leadership = self.inner.view.now();
+        let leadership = self.members().view().now();
         LeaderHint { term: leadership.term, leader_id: leadership.leader }
     }
 

@@ -183,7 +183,7 @@ async fn answer(app: &App, from: &PeerInfo, request: PeerRequest) -> PeerRespons
         }
         PeerRequest::Repair { node_id } => repair(app, node_id).await,
         // Whoever led once may not have heard yet that it does not: this node would take no entries of the one that leads.
-        PeerRequest::BeginRepair if app.inner.view.now().leader != Some(from.node_id) => members::not_leader(app),
+        PeerRequest::BeginRepair if app.members().leader() != Some(from.node_id) => members::not_leader(app),
         PeerRequest::BeginRepair => app.begin_repair(from.node_id).await,
         PeerRequest::EndRepair => app.end_repair().await,
         PeerRequest::Members(question) => members::answer(app, from.node_id, question).await,
@@ -211,7 +211,7 @@ async fn lock_turn(app: &App, key: &Key, place: u128, hold_ms: u32) -> PeerRespo
 }
 
 async fn repair(app: &App, node_id: NodeId) -> PeerResponse {
-    if app.inner.view.now().leader != Some(app.node_id()) {
+    if !app.members().is_leader() {
         return members::not_leader(app);
     }
     match app.repair(node_id, Instant::now() + REPAIR_MAX).await {
@@ -223,7 +223,7 @@ async fn repair(app: &App, node_id: NodeId) -> PeerResponse {
 
 async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: Urgency) -> PeerResponse {
     // A leader that does not trust its state is about to hand over.
-    if app.inner.view.now().leader != Some(app.node_id()) || app.integrity().is_quarantined() {
+    if !app.members().is_leader() || app.integrity().is_quarantined() {
         return members::not_leader(app);
     }
     let came = Instant::now();
@@ -247,7 +247,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
         if let ProposalOutcome::Decided(reply) = &proposed {
             app.writes().proposer().learn(command, reply);
         }
-        if app.inner.slow.is_slow(came.elapsed()) {
+        if app.writes().slow().is_slow(came.elapsed()) {
             tell_slow(app, from.node_id, command, &proposed, came.elapsed());
         }
         bytes += proposed.bytes();
@@ -261,7 +261,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
 /// The line of a forwarded write that took too long here: with the request id that the node has told its client, so that the
 /// lines of both nodes are found together. Decoded only here.
 fn tell_slow(app: &App, from: NodeId, command: &[u8], proposed: &ProposalOutcome, took: Duration) {
-    let Some(left_out) = app.inner.slow.admit() else { return };
+    let Some(left_out) = app.writes().slow().admit() else { return };
     let request_id = command_codec::decode_command(command).ok().and_then(|command| command.request_id);
     let request_id = request_id.map(|id| slow::shown(&id.0));
     let index = if let ProposalOutcome::Decided(reply) = proposed { Some(reply.index) } else { None };

@@ -15,7 +15,7 @@ use super::snapshot::index;
 impl App {
     /// Milliseconds since this node last heard a leader (on the leader: since a quorum answered it); `None` for never.
     pub fn staleness_ms(&self) -> Option<u64> {
-        self.inner.view.silence_ms()
+        self.members().view().silence_ms()
     }
 
     /// Applied index and digest of this node.
@@ -31,9 +31,9 @@ impl App {
 
     /// The cluster as this node sees it.
     pub fn status(&self) -> StatusAnswer {
-        let metrics = self.inner.raft.metrics().borrow_watched().clone();
+        let metrics = self.raft().metrics().borrow_watched().clone();
         let applied = self.state().applied();
-        let identity = self.inner.identity.load();
+        let identity = self.members().identity();
         let unready = self.unready_reason();
         let members = member_views(&metrics);
         let leader = metrics.current_leader.and_then(|id| members.iter().find(|member| member.id == id));
@@ -77,7 +77,7 @@ impl App {
         let tables = self.table_warnings();
         let split = self.integrity().split_warning();
         let own = unready.into_iter().chain(split).chain(self.space().disk_warnings()).chain(faults);
-        let clocks = self.inner.wall_clocks.warnings();
+        let clocks = self.wall_clocks().warnings();
         let upkeep = self.upkeep().warnings(crate::millis::wall_now());
         own.chain(quota).chain(tables).chain(upkeep).chain(clocks).collect()
     }

@@ -14,7 +14,7 @@ impl App {
     /// Hands leadership to the best follower, or to `to`. Returns once another node leads, with its number.
     pub async fn transfer_leader(&self, to: Option<NodeId>, deadline: Instant) -> Result<NodeId, AppError> {
         let self_id = self.node_id();
-        match self.inner.view.now().leader {
+        match self.members().leader() {
             Some(leader) if leader == self_id => {}
             Some(leader) if to == Some(leader) => return Ok(leader),
             Some(leader) => {
@@ -28,13 +28,8 @@ impl App {
             return Ok(self_id);
         }
         let successor = self.successor(to)?;
-        let mut changes = self.inner.view.subscribe();
-        self.inner
-            .raft
-            .trigger()
-            .transfer_leader(successor)
-            .await
-            .map_err(|fatal| AppError::Fault(fatal.to_string()))?;
+        let mut changes = self.members().view().subscribe();
+        self.raft().trigger().transfer_leader(successor).await.map_err(|fatal| AppError::Fault(fatal.to_string()))?;
         let moved = changes.wait_for(|now| now.leader.is_some_and(|leader| leader != self_id));
         match tokio::time::timeout_at(deadline.into(), moved).await {
             Ok(Ok(leadership)) => Ok(leadership.leader.unwrap_or(successor)),

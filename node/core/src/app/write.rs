@@ -16,6 +16,7 @@ use super::space::DiskSpace;
 use super::view::{View, wait_for_leader};
 use super::{AppError, no_space};
 use crate::peer::message::ProposalOutcome;
+use crate::slow::SlowLog;
 use crate::timings::{self, Part};
 
 /// The write path of a node.
@@ -24,17 +25,30 @@ pub struct WritePath {
     view: Arc<View>,
     reads: Arc<ReadPath>,
     space: Arc<DiskSpace>,
+    /// Which forwarded writes take too long.
+    slow: SlowLog,
 }
 
 impl WritePath {
     /// A write path over the proposer.
-    pub fn new(proposer: Proposer, view: Arc<View>, reads: Arc<ReadPath>, space: Arc<DiskSpace>) -> Self {
-        Self { proposer, view, reads, space }
+    pub fn new(
+        proposer: Proposer,
+        view: Arc<View>,
+        reads: Arc<ReadPath>,
+        space: Arc<DiskSpace>,
+        slow: SlowLog,
+    ) -> Self {
+        Self { proposer, view, reads, space, slow }
     }
 
     /// The way of single tries into the log.
     pub fn proposer(&self) -> &Proposer {
         &self.proposer
+    }
+
+    /// The log of forwarded writes that take too long.
+    pub fn slow(&self) -> &SlowLog {
+        &self.slow
     }
 
     /// Puts one command through the log, here or at the leader, and returns its reply.

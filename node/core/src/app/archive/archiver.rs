@@ -140,7 +140,7 @@ fn pause_after(failures: u32, interval: Duration) -> Duration {
 
 /// The archive of this node's cluster, once it is a member of one.
 async fn open(app: &App, settings: &ArchiveSettings) -> Option<Result<Archive, NotArchived>> {
-    let cluster = app.inner.identity.load().cluster_id?;
+    let cluster = app.members().cluster_id()?;
     let is_known = others::is_known_to_others(app, &settings.location).await?;
     let (location, macs) = (settings.location.clone(), settings.macs.clone());
     let state_dir = app.state().state_dir().to_path_buf();

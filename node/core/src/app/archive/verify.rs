@@ -73,7 +73,7 @@ async fn try_where_due(
     ledger: &ArchiveLedger,
     every: Duration,
 ) -> Result<Option<Verified>, RebuildError> {
-    let Some(cluster) = app.inner.identity.load().cluster_id else { return Ok(None) };
+    let Some(cluster) = app.members().cluster_id() else { return Ok(None) };
     // Whoever archives finds the place, makes it where it has to be made, and tells where another one is there.
     if ledger.location().is_none() {
         return Ok(None);

@@ -45,7 +45,7 @@ impl App {
     /// Rebuilds the state of a member in quarantine from the leader's. Takes as long as a snapshot takes to be made and sent; goes
     /// on when the deadline has passed, and asking again then waits for it.
     pub async fn repair(&self, node: NodeId, deadline: Instant) -> Result<Repaired, AppError> {
-        match self.inner.view.now().leader {
+        match self.members().leader() {
             Some(leader) if leader == self.node_id() => {
                 let app = self.clone();
                 let work = watchdog::spawn(async move { app.repair_as_leader(node).await });
@@ -67,7 +67,7 @@ impl App {
     }
 
     async fn repair_as_leader(&self, node: NodeId) -> Result<Repaired, AppError> {
-        let _one_at_a_time = self.inner.integrity.repairs.lock().await;
+        let _one_at_a_time = self.integrity().repairs.lock().await;
         if let Some(reason) = self.quarantine() {
             return Err(AppError::NotReady(format!(
                 "the leader, node {}, does not trust its own state: {reason}",
@@ -77,7 +77,7 @@ impl App {
         if node == self.node_id() {
             return Ok(Repaired::NotNeeded);
         }
-        let leadership = self.inner.view.now();
+        let leadership = self.members().view().now();
         let view = ClusterView::settled(self).await.ok_or(AppError::NoLeader)?;
         check_spared(&view, node)?;
         let _noted = UnderRepair::begin(self, node);
@@ -99,7 +99,7 @@ impl App {
         let mut said = Instant::now();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let Some(view) = ClusterView::of(self).filter(|_| self.inner.view.now() == leadership) else {
+            let Some(view) = ClusterView::of(self).filter(|_| self.members().view().now() == leadership) else {
                 return AppError::NotReady("another node leads by now: ask again".into());
             };
             if let Err(stopped) = check_spared(&view, node) {
@@ -175,11 +175,11 @@ impl App {
 
     /// The leader, node `by`, is about to replace this node's state: no more entries of it until then.
     pub(in super::super) async fn begin_repair(&self, by: NodeId) -> PeerResponse {
-        let integrity = &self.inner.integrity;
+        let integrity = self.integrity();
         if !integrity.is_quarantined() {
             return PeerResponse::NotNeeded;
         }
-        self.inner.halt.begin(by, HALT_MAX);
+        self.halt().begin(by, HALT_MAX);
         integrity.replaced_before.lock().get_or_insert(self.state().replacements());
         match self.raft().with_raft_state(|state| state.log_ids.last().map_or(0, |id| id.index)).await {
             Ok(last_index) => PeerResponse::RepairBegun { last_index },
@@ -189,9 +189,9 @@ impl App {
 
     /// The leader has done what it could: entries again, and trust where the state was replaced.
     pub(in super::super) async fn end_repair(&self) -> PeerResponse {
-        let integrity = &self.inner.integrity;
+        let integrity = self.integrity();
         let before = integrity.replaced_before.lock().take();
-        self.inner.halt.end();
+        self.halt().end();
         if before.is_none_or(|before| self.state().replacements() == before) {
             return PeerResponse::Refused { reason: "the state was not replaced".into() };
         }

@@ -59,7 +59,7 @@ pub async fn admit(app: &App, newcomer: NodeDisk, credential: &Credential<'_>, d
         (None, Credential::Shown { invitation: None, .. }) if was_removed => {
             Err(Stop::IdRemoved(explain(newcomer, MembersFault::IdRemoved)))
         }
-        (None, Credential::Shown { invitation: None, .. }) => match app.inner.join_policy {
+        (None, Credential::Shown { invitation: None, .. }) => match app.members().join_policy {
             JoinPolicy::Open => Ok(()),
             JoinPolicy::Token => Err(Stop::NotInvited(uninvited(newcomer.node_id))),
         },

@@ -66,7 +66,7 @@ pub async fn grant(
 
 /// Waits for the change that is under way. Nobody's request is done when they have given up.
 pub async fn my_turn(app: &App, deadline: Instant) -> Result<MutexGuard<'_, ()>, Stop> {
-    tokio::time::timeout_at(deadline.into(), app.inner.changes.lock()).await.map_err(|_| Stop::Late)
+    tokio::time::timeout_at(deadline.into(), app.members().changes.lock()).await.map_err(|_| Stop::Late)
 }
 
 /// Says what is so after a plan, or would be.

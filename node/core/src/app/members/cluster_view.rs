@@ -37,7 +37,7 @@ pub struct ClusterView {
 impl ClusterView {
     /// What this node sees; `None` where it does not lead.
     pub fn of(app: &App) -> Option<Self> {
-        if app.inner.view.now().leader != Some(app.node_id()) {
+        if !app.members().is_leader() {
             return None;
         }
         let metrics = app.raft().metrics().borrow_watched().clone();

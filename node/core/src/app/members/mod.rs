@@ -16,21 +16,75 @@ pub mod removed;
 pub mod take_in;
 pub mod unsettled;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
+use quorate_store::identity::Identity;
 use quorate_store::raft::NodeId;
 use tokio::sync::Mutex;
 
-use super::peers::QueryError;
-use super::view::wait_for_leader;
+use super::peers::{Peers, QueryError};
+use super::view::{View, wait_for_leader};
 use super::{App, AppError};
 use crate::millis::millis;
 use crate::peer::members::{MemberQuestion, MemberReply, MemberRequest, MembersSeen};
 use crate::peer::message::{PeerRequest, PeerResponse};
+use admission::JoinPolicy;
 use cluster_view::ClusterView;
 
-/// Held while the leader changes the members: one change at a time.
-pub type Changes = Mutex<()>;
+/// Who this node is, who the others are, and who of them leads.
+pub struct Members {
+    identity: Arc<ArcSwap<Identity>>,
+    view: Arc<View>,
+    peers: Arc<Peers>,
+    /// Whether newcomers need an invitation, while this node leads.
+    join_policy: JoinPolicy,
+    /// Held while the leader changes the members: one change at a time.
+    changes: Mutex<()>,
+}
+
+impl Members {
+    /// The members as the node of that identity knows them.
+    pub fn new(identity: Arc<ArcSwap<Identity>>, view: Arc<View>, peers: Arc<Peers>, join_policy: JoinPolicy) -> Self {
+        Self { identity, view, peers, join_policy, changes: Mutex::default() }
+    }
+
+    /// Ids of this node, its disk and its cluster.
+    pub fn identity(&self) -> Arc<Identity> {
+        self.identity.load_full()
+    }
+
+    /// This node's number.
+    pub fn node_id(&self) -> NodeId {
+        self.identity.load().node_id
+    }
+
+    /// The id of the cluster; `None` until one has taken this node in.
+    pub fn cluster_id(&self) -> Option<u128> {
+        self.identity.load().cluster_id
+    }
+
+    /// The other members.
+    pub fn peers(&self) -> &Peers {
+        &self.peers
+    }
+
+    /// Leadership, as far as this node knows.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The leader, as far as this node knows.
+    pub fn leader(&self) -> Option<NodeId> {
+        self.view.now().leader
+    }
+
+    /// Whether this node leads, as far as it knows.
+    pub fn is_leader(&self) -> bool {
+        self.leader() == Some(self.node_id())
+    }
+}
 
 impl App {
     /// The members as the leader knows them.
@@ -71,7 +125,7 @@ impl App {
     ) -> Result<PeerResponse, AppError> {
         let mut may_be_done = false;
         loop {
-            let seen = self.inner.view.subscribe();
+            let seen = self.members().view().subscribe();
             let question = question(millis(deadline.saturating_duration_since(Instant::now())));
             match self.ask_who_leads(question, deadline).await {
                 None | Some(Ok(PeerResponse::NotLeader { .. })) => {}
@@ -83,15 +137,15 @@ impl App {
                 }
             }
             if !wait_for_leader(seen, deadline).await {
-                return Err(if may_be_done { AppError::Unknown } else { self.inner.view.no_leader_error() });
+                return Err(if may_be_done { AppError::Unknown } else { self.members().view().no_leader_error() });
             }
         }
     }
 
     async fn ask_who_leads(&self, question: MemberQuestion, by: Instant) -> Option<Result<PeerResponse, QueryError>> {
-        match self.inner.view.now().leader? {
+        match self.members().leader()? {
             leader if leader == self.node_id() => Some(Ok(answer(self, self.node_id(), question).await)),
-            leader => Some(self.inner.peers.ask(leader, PeerRequest::Members(question), by).await),
+            leader => Some(self.peers().ask(leader, PeerRequest::Members(question), by).await),
         }
     }
 }
@@ -112,7 +166,7 @@ pub async fn answer(app: &App, from: NodeId, question: MemberQuestion) -> PeerRe
 }
 
 async fn hand_over(app: &App, to: Option<NodeId>, deadline: Instant) -> PeerResponse {
-    if app.inner.view.now().leader != Some(app.node_id()) {
+    if !app.members().is_leader() {
         return not_leader(app);
     }
     match app.transfer_leader(to, deadline).await {
@@ -126,7 +180,7 @@ async fn hand_over(app: &App, to: Option<NodeId>, deadline: Instant) -> PeerResp
 
 /// Not here; whoever is said to lead may know.
 pub fn not_leader(app: &App) -> PeerResponse {
-    PeerResponse::NotLeader { leader: app.inner.view.now().leader }
+    PeerResponse::NotLeader { leader: app.members().leader() }
 }
 
 fn confused(answer: &PeerResponse) -> AppError {

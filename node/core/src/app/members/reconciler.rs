@@ -51,7 +51,7 @@ pub async fn run(app: App, replace_after: Option<Duration>) {
 
 /// Nobody here is at work on it, so it was another leader's.
 async fn finish_interrupted(app: &App) {
-    let Ok(_one_at_a_time) = app.inner.changes.try_lock() else { return };
+    let Ok(_one_at_a_time) = app.members().changes.try_lock() else { return };
     let Some(view) = ClusterView::of(app).filter(|view| view.membership.is_joint()) else { return };
     match finish(app, &view, Instant::now() + CHANGE_MAX).await {
         Ok(()) | Err(carry_out::Stop::NotLeader) => {}

@@ -28,7 +28,7 @@ pub async fn told(app: &App, list: &JoinList) -> String {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let members = app.peers().members();
-        if members.is_empty() || app.inner.view.hears_leader() || is_unsettled(app) {
+        if members.is_empty() || app.members().view().hears_leader() || is_unsettled(app) {
             continue;
         }
         let mut others = list.clone();
@@ -53,7 +53,7 @@ pub fn explain(id: NodeId) -> String {
 
 /// The answer to a peer that asks for itself. It may not know who leads now, so this node asks for it.
 pub async fn is_member_somewhere(app: &App, node_id: NodeId) -> PeerResponse {
-    match app.inner.view.now().leader {
+    match app.members().leader() {
         Some(leader) if leader == app.node_id() => is_member(app, node_id).await,
         Some(leader) if leader != node_id => {
             let asked = app

@@ -191,7 +191,7 @@ async fn introduce(app: &App, id: NodeId, peer_addr: &str) -> Result<MemberRecor
 
 /// Makes a node one of this cluster, durably on its side.
 async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
-    let cluster_id = app.inner.identity.load().cluster_id.ok_or(Stop::NotLeader)?;
+    let cluster_id = app.members().cluster_id().ok_or(Stop::NotLeader)?;
     match app.peers().ask_at(peer_addr, id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
         Ok(PeerResponse::Done) => Ok(()),
         Ok(PeerResponse::Refused { reason }) | Err(QueryError::Call(CallError::Refused(Refusal { reason, .. }))) => {
