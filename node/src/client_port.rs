@@ -119,11 +119,11 @@ pub async fn serve(
     // What is said on a Unix socket does not leave the machine: it is plain, and whoever may open it is known by its mode.
     let local = Arc::new(ServeSettings { tls: None, ..settings.clone() });
     let settings = Arc::new(settings);
-    let places = places(settings.connections_max, api.accounts.connections_max());
+    let places = places(settings.connections_max, api.admission.accounts.connections_max());
     // That of administration has few, and filling it keeps nobody from data.
     let is_of_clients = settings.door == Door::Clients;
     if is_of_clients {
-        api.connections.are_in(places.clone());
+        api.admission.connections.are_in(places.clone());
     }
     let port = Port {
         places,
@@ -138,7 +138,7 @@ pub async fn serve(
     // One port is enough to see how busy the threads are.
     let watch = async {
         if is_of_clients {
-            let pace = &port.api.turns.pace;
+            let pace = &port.api.admission.turns.pace;
             for runtime in &settings.beside {
                 watchdog::spawn_on(runtime, Arc::clone(pace).feel(port.stop.clone()));
             }
@@ -193,7 +193,7 @@ impl Port {
             Err(full) => {
                 self.api.metrics.on_connection_end(ConnectionEnd::Refused);
                 if settings.door == Door::Clients {
-                    self.api.connections.refused(full);
+                    self.api.admission.connections.refused(full);
                 }
                 refuse(&stream, settings, self.why(full));
                 return;
@@ -201,7 +201,7 @@ impl Port {
         };
         let (api, settings) = (Arc::clone(&self.api), Arc::clone(settings));
         let (metrics, port_abort) = (Arc::clone(&api.metrics), self.abort.clone());
-        let counted = (settings.door == Door::Clients).then(|| Arc::clone(&api.connections));
+        let counted = (settings.door == Door::Clients).then(|| Arc::clone(&api.admission.connections));
         let queue = self.queue.clone();
         let (runtime, resident) = self.homes.settle();
         let room = Room { place, _resident: resident };
@@ -223,7 +223,9 @@ impl Port {
     /// The refusal of one connection too many.
     fn why(&self, full: Full) -> Failure {
         match full {
-            Full::OfOne if self.api.accounts.connections_max().is_some() => self.api.accounts.too_many_connections(),
+            Full::OfOne if self.api.admission.accounts.connections_max().is_some() => {
+                self.api.admission.accounts.too_many_connections()
+            }
             Full::OfOne | Full::OfAll => Failure::too_many("this node has as many connections as it may"),
         }
     }
@@ -441,7 +443,7 @@ macro_rules! handler {
             let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
             request.extensions_mut().insert(arrival);
             // The first answer shows it: later requests pay for a look and no more.
-            let is_to_show = api.authenticator.is_open() && !monitor.has_shown(Standing::Served);
+            let is_to_show = api.auth.is_open() && !monitor.has_shown(Standing::Served);
             let of = is_to_show.then(|| Arc::clone(&monitor));
             // Calls over gRPC are POST: no other request pays for the look.
             let is_post = request.method() == Method::POST;
@@ -508,7 +510,7 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).max_buf_size(limits::H1_BUFFER_BYTES);
     builder.timer(TokioTimer::new());
-    let lanes = api.turns.lanes(origin.neighbour());
+    let lanes = api.admission.turns.lanes(origin.neighbour());
     let share = Arc::clone(&lanes.share);
     drive!(builder.serve_connection(io, handler!(api, origin, monitor, lanes)), share, monitor, patience, stop)
 }
@@ -527,7 +529,7 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
     // hyper sets it once, before anybody is known.
     let window = WINDOWS.take();
-    let lanes = api.turns.lanes(origin.neighbour());
+    let lanes = api.admission.turns.lanes(origin.neighbour());
     let share = Arc::clone(&lanes.share);
     let mut builder = http2::Builder::new(PacedExecutor(Arc::clone(&share)));
     builder

@@ -30,7 +30,7 @@ impl Unary for Authenticate {
     const POLICY: Policy = Policy { guard: Guard::None, ..Policy::KNOWN };
 
     async fn answer(call: &Call, request: AuthenticateRequest) -> Result<AuthenticateResponse, Status> {
-        if call.api.authenticator.is_open() {
+        if call.api.auth.is_open() {
             return Err(known(Error::AuthNotEnabled));
         }
         let AuthenticateRequest { name, password } = request;
@@ -44,13 +44,13 @@ impl Unary for Authenticate {
         })?;
         if who.name() != name {
             let neighbour = call.origin.neighbour();
-            let wrong = call.api.authenticator.unknown(neighbour, "the token is not of the user who is said to ask");
+            let wrong = call.api.auth.unknown(neighbour, "the token is not of the user who is said to ask");
             return Err(match wrong.code() {
                 ErrorCode::Unauthenticated => failed(),
                 _ => wrong.into(),
             });
         }
-        let header = Some(answered(&call.api, call.api.backend.position().revision));
+        let header = Some(answered(&call.api, call.api.node.position().revision));
         Ok(AuthenticateResponse { header, token: password })
     }
 }
@@ -65,10 +65,10 @@ impl Unary for AuthStatus {
     const POLICY: Policy = Policy::KNOWN;
 
     async fn answer(call: &Call, _: AuthStatusRequest) -> Result<AuthStatusResponse, Status> {
-        let backend = &call.api.backend;
+        let backend = &call.api.node;
         Ok(AuthStatusResponse {
             header: Some(answered(&call.api, backend.position().revision)),
-            enabled: !call.api.authenticator.is_open(),
+            enabled: !call.api.auth.is_open(),
             auth_revision: backend.access_revision(),
         })
     }
@@ -84,12 +84,12 @@ impl Unary for AuthEnable {
     const POLICY: Policy = Policy::ADMIN;
 
     async fn answer(call: &Call, _: AuthEnableRequest) -> Result<AuthEnableResponse, Status> {
-        if call.api.authenticator.is_open() {
+        if call.api.auth.is_open() {
             let why =
                 "quorate: authentication is turned on where nodes are started: --auth required, and --root-token-file";
             return Err(Status::new(Code::FailedPrecondition, why));
         }
-        Ok(AuthEnableResponse { header: Some(answered(&call.api, call.api.backend.position().revision)) })
+        Ok(AuthEnableResponse { header: Some(answered(&call.api, call.api.node.position().revision)) })
     }
 }
 
@@ -103,11 +103,11 @@ impl Unary for AuthDisable {
     const POLICY: Policy = Policy::ADMIN;
 
     async fn answer(call: &Call, _: AuthDisableRequest) -> Result<AuthDisableResponse, Status> {
-        if !call.api.authenticator.is_open() {
+        if !call.api.auth.is_open() {
             let why = "quorate: authentication is turned off where nodes are started: --auth off";
             return Err(Status::new(Code::FailedPrecondition, why));
         }
-        Ok(AuthDisableResponse { header: Some(answered(&call.api, call.api.backend.position().revision)) })
+        Ok(AuthDisableResponse { header: Some(answered(&call.api, call.api.node.position().revision)) })
     }
 }
 

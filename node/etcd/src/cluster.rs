@@ -31,7 +31,7 @@ impl Unary for MemberList {
         if request.linearizable {
             call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
         }
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         Ok(MemberListResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
     }
 }
@@ -47,14 +47,14 @@ impl Unary for MemberAdd {
 
     async fn answer(call: &Call, request: MemberAddRequest) -> Result<MemberAddResponse, Status> {
         let peer_addr = address(&request.peer_urls)?;
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         if status.members.iter().any(|member| member.peer_addr == peer_addr) {
             return Err(known(Error::PeerURLExist));
         }
         // The next number: those of members that went may be lower, and none is used twice.
         let id = status.members.iter().map(|member| member.id).max().unwrap_or(0) + 1;
         change(call, MemberChange::Add { id, peer_addr: peer_addr.to_owned(), promote: !request.is_learner }).await?;
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         let members = all(call, &status);
         let member = members.iter().find(|member| member.id == id).cloned();
         Ok(MemberAddResponse { header: Some(header(&call.api, status.revision)), member, members })
@@ -73,7 +73,7 @@ impl Unary for MemberRemove {
     async fn answer(call: &Call, request: MemberRemoveRequest) -> Result<MemberRemoveResponse, Status> {
         member(call, request.id)?;
         change(call, MemberChange::Remove { id: request.id }).await?;
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         let mut members = all(call, &status);
         // This node may hear of it later.
         members.retain(|member| member.id != request.id);
@@ -95,7 +95,7 @@ impl Unary for MemberPromote {
             return Err(known(Error::MemberNotLearner));
         }
         change(call, MemberChange::Promote { id: request.id }).await?;
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         let mut members = all(call, &status);
         members.iter_mut().filter(|member| member.id == request.id).for_each(|member| member.is_learner = false);
         Ok(MemberPromoteResponse { header: Some(header(&call.api, status.revision)), members })
@@ -117,7 +117,7 @@ impl Unary for MemberUpdate {
             let why = "quorate: a member says its address itself: restart it with another --peer-advertise";
             return Err(Status::new(Code::FailedPrecondition, why));
         }
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         Ok(MemberUpdateResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
     }
 }
@@ -140,7 +140,7 @@ fn shown(call: &Call, member: &MemberView) -> Member {
 }
 
 fn member(call: &Call, id: u64) -> Result<MemberView, Status> {
-    let members = call.api.backend.status().members;
+    let members = call.api.node.status().members;
     members.into_iter().find(|member| member.id == id).ok_or_else(|| known(Error::MemberNotFound))
 }
 
@@ -156,6 +156,6 @@ fn address(urls: &[String]) -> Result<&str, Status> {
 
 async fn change(call: &Call, change: MemberChange) -> Result<(), Status> {
     let asked = MemberRequest { change, dry_run: false, force: false };
-    let done = call.api.backend.change_members(asked, call.deadline).await;
+    let done = call.api.node.change_members(asked, call.deadline).await;
     done.map(|_| ()).map_err(|error| Failure::from_app(error, Effect::Write).into())
 }

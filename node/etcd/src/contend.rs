@@ -115,7 +115,7 @@ pub fn created_at(key: &Bytes, revision: i64) -> Compare {
 /// Waits until nobody is before this place. Whoever stops waiting leaves the line.
 pub async fn wait_turn(call: &Call, name: &[u8], place: &Place) -> Result<(), Status> {
     let Some(_waiting) = call.wait() else {
-        return Err(call.api.classes.refusal(RequestClass::Waiting).into());
+        return Err(call.api.admission.classes.refusal(RequestClass::Waiting).into());
     };
     let mut leaving = Leaving { call: Some(Arc::new(call.lasting())), key: place.key.clone() };
     let waited = until_first(call, name, place).await;
@@ -132,7 +132,7 @@ async fn until_first(call: &Call, name: &[u8], place: &Place) -> Result<(), Stat
         }
         let key = Key::new(before.key.to_vec()).map_err(|error| Status::internal(format!("quorate: {error}")))?;
         let seen = before.mod_revision.unsigned_abs() as Revision;
-        timings::on(Part::Wait, call.api.backend.wait_key_change(&key, seen, LOOK_EVERY)).await;
+        timings::on(Part::Wait, call.api.node.wait_key_change(&key, seen, LOOK_EVERY)).await;
         // Who may wait no longer is not waited for.
         call.caller().is_known()?;
     }

@@ -10,7 +10,7 @@ pub fn header(api: &Api, revision: Revision) -> ResponseHeader {
         cluster_id: api.cluster_number(),
         member_id: api.settings.node_id,
         revision: revision as i64,
-        raft_term: api.backend.leader_hint().term,
+        raft_term: api.node.leader_hint().term,
     }
 }
 

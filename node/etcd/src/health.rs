@@ -23,9 +23,9 @@ pub async fn health(request: Request) -> Response {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let allowed = Duration::from_millis(limits::READY_TIMEOUT_MS);
-    let reason = match api.backend.unready_reason() {
+    let reason = match api.node.unready_reason() {
         Some(reason) => Some(reason),
-        None => match api.backend.read_barrier(Consistency::Linearizable, Instant::now() + allowed).await {
+        None => match api.node.read_barrier(Consistency::Linearizable, Instant::now() + allowed).await {
             Ok(()) => None,
             Err(error) => Some(error.to_string()),
         },

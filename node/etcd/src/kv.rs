@@ -68,8 +68,8 @@ impl Unary for Put {
             let (mut op, keeps) = txn::put(request.clone())?;
             let expects = keeps.any();
             if expects {
-                freshness::refresh(&call.api.backend, call.deadline).await?;
-                let read = call.api.backend.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
+                freshness::refresh(&call.api.node, call.deadline).await?;
+                let read = call.api.node.get(&op.key).map_err(|fault| Failure::from_fault(&fault))?;
                 txn::take_over(read.entry, &mut op, keeps);
             }
             let (name, shows) = (op.key.clone(), op.return_previous);
@@ -195,7 +195,7 @@ impl Unary for Compact {
     const POLICY: Policy = Policy { class: RequestClass::Point, writes: true, ..Policy::ADMIN };
 
     async fn answer(call: &Call, request: CompactionRequest) -> Result<CompactionResponse, Status> {
-        let backend = &call.api.backend;
+        let backend = &call.api.node;
         freshness::refresh(backend, call.deadline).await?;
         let at = backend.position();
         let revision = u64::try_from(request.revision).unwrap_or(0);

@@ -76,9 +76,9 @@ impl Unary for LeaseGrant {
 
 /// Why a lease cannot be called so: there may be one already, that the cluster called so.
 async fn not_chosen(call: &Call, id: i64) -> Result<Status, Status> {
-    freshness::refresh(&call.api.backend, call.deadline).await?;
+    freshness::refresh(&call.api.node, call.deadline).await?;
     if let Some(given) = SessionId::of_lease(id) {
-        let seen = call.api.backend.session(given, 0).map_err(|fault| Failure::from_fault(&fault))?;
+        let seen = call.api.node.session(given, 0).map_err(|fault| Failure::from_fault(&fault))?;
         if seen.found.is_some() {
             return Ok(known(Error::LeaseExist));
         }
@@ -166,8 +166,8 @@ impl Unary for LeaseTimeToLive {
             ttl: -1,
             ..LeaseTimeToLiveResponse::default()
         };
-        let Some(id) = SessionId::of_lease(request.id) else { return Ok(over(call.api.backend.position().revision)) };
-        let seen = call.api.backend.session(id, SESSION_ATTACHED_MAX as usize);
+        let Some(id) = SessionId::of_lease(request.id) else { return Ok(over(call.api.node.position().revision)) };
+        let seen = call.api.node.session(id, SESSION_ATTACHED_MAX as usize);
         let seen = seen.map_err(|fault| Failure::from_fault(&fault))?;
         let Some(held) = seen.found else { return Ok(over(seen.at.revision)) };
         call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Session(id)))?;

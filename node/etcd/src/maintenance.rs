@@ -48,7 +48,7 @@ impl Unary for Status {
     const POLICY: Policy = Policy::KNOWN;
 
     async fn answer(call: &Call, _: StatusRequest) -> Result<StatusResponse, GrpcStatus> {
-        let status: StatusAnswer = call.api.backend.status();
+        let status: StatusAnswer = call.api.node.status();
         let is_self = |member: &&MemberView| member.id == status.node_id;
         let is_learner = status.members.iter().find(is_self).is_some_and(|member| !member.voter);
         let bytes = (status.stored_bytes + status.history_bytes) as i64;
@@ -81,7 +81,7 @@ impl Unary for Alarm {
     const POLICY: Policy = Policy::KNOWN;
 
     async fn answer(call: &Call, request: AlarmRequest) -> Result<AlarmResponse, GrpcStatus> {
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         let header = Some(header(&call.api, status.revision));
         let alarms = match AlarmRequestAlarmAction::try_from(request.action) {
             Ok(AlarmRequestAlarmAction::Get) => alarms(call, &status),
@@ -100,7 +100,7 @@ impl Unary for Alarm {
 /// What is wrong with this node, as far as etcd has a word for it.
 fn alarms(call: &Call, status: &StatusAnswer) -> Vec<AlarmMember> {
     let is_full = status.quota_bytes > 0 && status.stored_bytes >= status.quota_bytes;
-    let is_distrusted = call.api.backend.quarantine().is_some();
+    let is_distrusted = call.api.node.quarantine().is_some();
     let raised = [(is_full, AlarmType::Nospace), (is_distrusted, AlarmType::Corrupt)];
     let alarm = |kind: AlarmType| AlarmMember { member_id: status.node_id, alarm: kind as i32 };
     raised.into_iter().filter(|(is_so, _)| *is_so).map(|(_, kind)| alarm(kind)).collect()
@@ -130,7 +130,7 @@ impl Unary for Hash {
     const POLICY: Policy = Policy::ADMIN;
 
     async fn answer(call: &Call, _: HashRequest) -> Result<HashResponse, GrpcStatus> {
-        let taken = call.api.backend.digest();
+        let taken = call.api.node.digest();
         Ok(HashResponse { header: Some(header(&call.api, taken.at.revision)), hash: folded(taken.digest) })
     }
 }
@@ -151,7 +151,7 @@ impl Unary for HashKV {
     const POLICY: Policy = Policy { class: RequestClass::Scan, ..Policy::ADMIN };
 
     async fn answer(call: &Call, request: HashKVRequest) -> Result<HashKVResponse, GrpcStatus> {
-        let at = call.api.backend.position();
+        let at = call.api.node.position();
         let revision = revision_of(request.revision).unwrap_or(at.revision);
         let hash = hash_of_entries(call, revision).await?;
         Ok(HashKVResponse {
@@ -211,7 +211,7 @@ impl Unary for MoveLeader {
     const POLICY: Policy = Policy::ADMIN;
 
     async fn answer(call: &Call, request: MoveLeaderRequest) -> Result<MoveLeaderResponse, GrpcStatus> {
-        let status = call.api.backend.status();
+        let status = call.api.node.status();
         // Any node of ours could pass it on; but clients of etcd look for the leader, and are told where it is not.
         if status.leader_id != Some(status.node_id) {
             return Err(known(Error::NotLeader));
@@ -219,7 +219,7 @@ impl Unary for MoveLeader {
         if !status.members.iter().any(|member| member.id == request.target_id && member.voter) {
             return Err(known(Error::BadLeaderTransferee));
         }
-        let moved = call.api.backend.hand_over(Some(request.target_id), call.deadline).await;
+        let moved = call.api.node.hand_over(Some(request.target_id), call.deadline).await;
         moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
         Ok(MoveLeaderResponse { header: Some(header_now(&call.api)) })
     }

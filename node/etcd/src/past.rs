@@ -99,8 +99,9 @@ pub async fn enter(call: &Call, step: &ListStep) -> Result<(), Failure> {
 pub async fn read(call: &Call, step: ListStep, revision: Option<Revision>) -> Result<RangeResponse, Status> {
     let (before, charged) = (call.api.revision(), cost(&step));
     let found = match named(&step) {
-        Some(key) => one(&call.api.backend, &key, &step, revision, Room::OF_ANSWER)
-            .map_err(|fault| Failure::from_fault(&fault))?,
+        Some(key) => {
+            one(&call.api.node, &key, &step, revision, Room::OF_ANSWER).map_err(|fault| Failure::from_fault(&fault))?
+        }
         None => scan(call, move |backend| many(&backend, &step, revision, Room::OF_ANSWER)).await?,
     };
     match found {

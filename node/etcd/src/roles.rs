@@ -170,8 +170,8 @@ fn name(text: &str) -> Result<RoleName, Status> {
 /// A role as the cluster has it now.
 async fn find(call: &Call, text: &str) -> Result<Option<RoleRow>, Status> {
     let Ok(name) = RoleName::new(text) else { return Ok(None) };
-    freshness::refresh(&call.api.backend, call.deadline).await?;
-    let seen = call.api.backend.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    freshness::refresh(&call.api.node, call.deadline).await?;
+    let seen = call.api.node.role(&name).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(seen.found)
 }
 

@@ -260,7 +260,7 @@ impl Asked {
         let policy = self.served.policy;
         let asked = door::Asked { is_data: policy.class != RequestClass::Node, guard: policy.guard, is_metrics: false };
         door::check(self.call.origin.door, self.call.api.settings.admin.as_ref(), asked)?;
-        if !self.call.api.authenticator.is_open() {
+        if !self.call.api.auth.is_open() {
             Box::pin(self.identify(headers)).await?;
         }
         match self.served.policy.class {
@@ -335,7 +335,7 @@ impl Asked {
         let status = failed.map_or(StatusCode::OK, http_status);
         if status != StatusCode::TOO_MANY_REQUESTS {
             let apart = timings.on(timings::Part::Wait) + timings.on(timings::Part::Body);
-            api.classes.observe(call.permit.class(), took.saturating_sub(apart));
+            api.admission.classes.observe(call.permit.class(), took.saturating_sub(apart));
         }
         let (method, request_id, bytes) = ("POST", call.request_id(), (call.body_permit.bytes(), None));
         enter::note_answered(call, served.policy.guard, method, path, status, &request_id);

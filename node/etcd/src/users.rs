@@ -146,7 +146,7 @@ impl Unary for UserGrantRole {
     async fn answer(call: &Call, request: AuthUserGrantRoleRequest) -> Result<AuthUserGrantRoleResponse, Status> {
         let mut roles = user(call, &request.user).await?.roles;
         let role = RoleName::new(request.role).map_err(|_| known(Error::RoleNotFound))?;
-        if call.api.backend.role(&role).map_err(|fault| Failure::from_fault(&fault))?.found.is_none() {
+        if call.api.node.role(&role).map_err(|fault| Failure::from_fault(&fault))?.found.is_none() {
             return Err(known(Error::RoleNotFound));
         }
         if !roles.contains(&role) {
@@ -185,8 +185,8 @@ fn name(text: &str) -> Result<UserName, Status> {
 /// A user as the cluster has it now.
 async fn find(call: &Call, text: &str) -> Result<Option<UserRow>, Status> {
     let Ok(name) = UserName::new(text) else { return Ok(None) };
-    freshness::refresh(&call.api.backend, call.deadline).await?;
-    let seen = call.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    freshness::refresh(&call.api.node, call.deadline).await?;
+    let seen = call.api.node.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(seen.found)
 }
 

@@ -139,7 +139,7 @@ impl Watches {
 
     /// How far what is read here has come.
     fn read_up_to(&self) -> Revision {
-        self.call.api.backend.position().revision
+        self.call.api.node.position().revision
     }
 
     /// An answer that shows nothing of the state.
@@ -296,7 +296,7 @@ impl Watches {
 
     /// What has to be looked at now and then: whether this node should go on, and who is to be told how far they are.
     fn look(&mut self) -> Result<(), Status> {
-        if watch::end_reason(&self.call.api.backend, self.began).is_some() {
+        if watch::end_reason(&self.call.api.node, self.began).is_some() {
             return Err(known(Error::NoLeader));
         }
         let ids: Vec<i64> = self.watchers.keys().copied().collect();
@@ -390,7 +390,7 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
     let start =
         u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
     let range = watched(&request.key, &request.range_end)?;
-    let backend = &call.api.backend;
+    let backend = &call.api.node;
     if !call.has_room_for_watch() {
         return Err(Refused::Because(Error::RequestTooManyRequests.text().to_owned()));
     }

@@ -170,7 +170,7 @@ impl Watcher {
 
     /// Takes a change that is in memory. `false` where what it shows can no longer be read.
     fn take_change(&mut self, change: &RecentChange) -> Result<bool, StateFault> {
-        let Some(Versions { entry, before }) = watch::versions(&self.api.backend, change, self.view.prev)? else {
+        let Some(Versions { entry, before }) = watch::versions(&self.api.node, change, self.view.prev)? else {
             return Ok(false);
         };
         if let Some(entry) = entry.as_ref().filter(|_| change.entry().is_none()) {

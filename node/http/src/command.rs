@@ -28,7 +28,7 @@ pub async fn is_absent<T>(
     context: &RequestContext,
     look: impl FnOnce(&Node) -> Result<Observed<Option<T>>, StateFault>,
 ) -> Result<bool, Failure> {
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     freshness::refresh(backend, context.deadline).await?;
     let seen = look(backend).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(seen.found.is_none())

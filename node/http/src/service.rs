@@ -96,7 +96,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
     let is_metrics = context.route.template() == METRICS;
     let asked = door::Asked { is_data: operation.is_data(), guard: context.policy.guard, is_metrics };
     door::check(door, admin, asked)?;
-    if !api.authenticator.is_open() {
+    if !api.auth.is_open() {
         Box::pin(enter::enter(context, &head.headers, door::guard(door, admin, asked))).await?;
     }
     // Never holds back the routes that tell an operator what is going on.
@@ -165,7 +165,8 @@ fn finish(context: &RequestContext, outcome: Outcome, started: Instant, timings:
     let (status, answer_bytes) = (response.status(), response.body().size_hint().exact());
     // A refusal costs nothing, and tells nothing of how long requests take.
     if !is_refused {
-        api.classes
+        api.admission
+            .classes
             .observe(context.permit.class(), took.saturating_sub(timings.on(Part::Wait) + timings.on(Part::Body)));
         if let Some(account) = context.account() {
             account.moved(body_bytes + answer_bytes.unwrap_or(0) as usize);
@@ -212,9 +213,9 @@ fn complete(context: &RequestContext, mut response: Answer, request_id: String) 
     let headers = response.headers_mut();
     cors::say(&api.settings, head, headers);
     // Whatever was evaluated has set it already.
-    let revision = || HeaderValue::from(api.backend.position().revision);
+    let revision = || HeaderValue::from(api.node.position().revision);
     headers.entry(headers::REVISION).or_insert_with(revision);
-    let (term, leader) = api.hints.values(api.backend.leader_hint());
+    let (term, leader) = api.hints.values(api.node.leader_hint());
     headers.insert(headers::TERM, term);
     headers.insert(headers::LEADER, leader);
     if let Some(cluster) = api.cluster_header() {

@@ -51,7 +51,7 @@ impl AnsweredRequest<'_> {
                 route: self.route,
                 status: self.status.as_u16(),
                 request_id: self.request_id,
-                leader_id: api.backend.leader_hint().leader_id,
+                leader_id: api.node.leader_hint().leader_id,
                 took: self.took,
                 timings: self.timings,
             },
@@ -62,7 +62,7 @@ impl AnsweredRequest<'_> {
     fn log_slow(&self, api: &Api) {
         api.metrics.observe_slow_request();
         let Some(left_out) = api.slow.admit() else { return };
-        let hint = api.backend.leader_hint();
+        let hint = api.node.leader_hint();
         tracing::warn!(
             route = self.route,
             method = self.method,

@@ -1,38 +1,29 @@
 //! The API of one node: what all its requests share.
 //!
-//! Owns the settings, the bounds and the caches. Never handles a request.
+//! Owns the three parts that they go through, the settings, and what this node says of itself with each answer. Never handles a request.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::HeaderValue;
-use quorate_api::NodeResource;
 use quorate_machine::types::Revision;
-use tokio::sync::Semaphore;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::backend::{Backend, Node};
-use crate::gateway::admission::accounts::{AccountLimits, AccountSamples, Accounts};
-use crate::gateway::admission::answer_memory::AnswerMemory;
-use crate::gateway::admission::body_memory::BodyMemory;
-use crate::gateway::admission::classes::{ClassLimits, ClassSamples, RequestClasses};
-use crate::gateway::admission::connections::Connections;
-use crate::gateway::admission::resource_samples::ResourceSamples;
-use crate::gateway::admission::shares::{Scarce, Shares};
-use crate::gateway::admission::turns::{TurnSamples, Turns};
+use crate::gateway::admission::accounts::AccountLimits;
+use crate::gateway::admission::classes::ClassLimits;
+use crate::gateway::admission::{Admission, AdmissionLimits};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
 use crate::gateway::auth::jwt::JwtSamples;
 use crate::gateway::door::AdminPort;
 use crate::gateway::hosts::AllowedHosts;
 use crate::gateway::leader_headers::LeaderHeaders;
-use crate::gateway::task_lines::TaskLines;
 use crate::gateway::versions::EtcdVersion;
-use crate::limits;
 use crate::logging::LogControl;
-use crate::metrics::{HttpLoad, Metrics};
+use crate::metrics::Metrics;
 use crate::slow::SlowLog;
 use crate::traces::Traces;
 
@@ -91,48 +82,18 @@ pub struct ApiSettings {
 
 /// The API over one node.
 pub struct Api {
-    /// The node.
-    pub backend: Node,
     /// Who asks, and whether they may.
-    pub authenticator: Authenticator,
+    pub auth: Authenticator,
+    /// How much is let in.
+    pub admission: Admission,
+    /// The node.
+    pub node: Node,
     /// As configured.
     pub settings: ApiSettings,
     /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// Requests being handled.
-    pub in_flight: AtomicUsize,
-    /// Where requests are admitted.
-    pub classes: Arc<RequestClasses>,
-    /// What each caller has taken.
-    pub accounts: Arc<Accounts>,
-    /// Whose turn it is.
-    pub turns: Arc<Turns>,
-    /// What each caller holds of what there are few of.
-    pub shares: Arc<Shares>,
-    /// Those of the port of clients, as far as operators are told of them.
-    pub connections: Arc<Connections>,
-    /// Streams that observe an election.
-    pub observers: AtomicUsize,
     /// Term and leader as headers.
     pub hints: LeaderHeaders,
-    /// Where bodies have their place while their request is handled.
-    pub bodies: Arc<BodyMemory>,
-    /// Where long answers have theirs until they are taken.
-    pub answers: AnswerMemory,
-    /// Held by listings, counts and finds while they scan.
-    pub scans: Arc<Semaphore>,
-    /// Held by dry runs, transactions that only read, and long bodies while they are read.
-    pub evaluations: Arc<Semaphore>,
-    /// Held by changes of all that matches while they are in the log.
-    pub log_scans: Semaphore,
-    /// Held while the metrics are written.
-    pub scrapes: Semaphore,
-    /// Held by watches while they read from disk.
-    pub watch_reads: Arc<Semaphore>,
-    /// Held by backups while they are given out.
-    pub backups: Arc<Semaphore>,
-    /// Where claims stand that wait for tasks.
-    pub task_lines: TaskLines,
     /// Which requests take too long.
     pub slow: SlowLog,
     /// The cluster's names, once it is known.
@@ -151,58 +112,29 @@ struct ClusterName {
 }
 
 impl Api {
-    /// Puts the API in front of `backend`.
-    pub fn new(backend: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
-        let scans = Arc::new(Semaphore::new(limits::SCANS_MAX));
-        let evaluations = Arc::new(Semaphore::new(limits::EVALUATIONS_MAX));
-        let bodies = Arc::new(BodyMemory::new(settings.bodies_bytes_max, settings.body_bytes_max));
-        let classes = Arc::new(RequestClasses::new(settings.classes));
-        let accounts = Accounts::new(settings.accounts);
-        let turns = Arc::new(Turns::default());
-        metrics.add_source(TurnSamples(Arc::clone(&turns)));
-        let shares = Shares::new(settings.classes.waiting, settings.watches_max, settings.classes.arriving);
-        let (answers, connections) = (AnswerMemory::new(settings.answers_bytes_max), Arc::<Connections>::default());
-        metrics.add_source(ResourceSamples {
-            shares: Arc::clone(&shares),
-            bodies: Arc::clone(&bodies),
-            answers: answers.clone(),
-            connections: Arc::clone(&connections),
-            classes: Arc::clone(&classes),
-        });
-        metrics.add_source(ClassSamples(Arc::clone(&classes)));
-        metrics.add_source(AccountSamples(Arc::clone(&accounts)));
-        let (log_scans, scrapes) = (Semaphore::new(limits::LOG_SCANS_MAX), Semaphore::new(limits::SCRAPES_MAX));
-        let (in_flight, observers, hints) = (AtomicUsize::new(0), AtomicUsize::new(0), LeaderHeaders::default());
-        let watch_reads = Arc::new(Semaphore::new(limits::WATCH_READS_MAX));
-        let backups = Arc::new(Semaphore::new(limits::BACKUPS_MAX));
-        let task_lines = TaskLines::default();
-        let slow = SlowLog::new(settings.slow_request);
-        let authenticator = Authenticator::new(settings.auth.clone(), settings.audit.clone());
-        metrics.add_source(AuthSamples(authenticator.counts()));
-        metrics.add_source(JwtSamples(authenticator.jwt().cloned()));
+    /// Puts the API in front of a node.
+    pub fn new(node: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
+        let bounds = AdmissionLimits {
+            classes: settings.classes,
+            accounts: settings.accounts,
+            watches_max: settings.watches_max,
+            bodies_bytes_max: settings.bodies_bytes_max,
+            body_bytes_max: settings.body_bytes_max,
+            answers_bytes_max: settings.answers_bytes_max,
+        };
+        let admission = Admission::new(bounds, &metrics);
+        let auth = Authenticator::new(settings.auth.clone(), settings.audit.clone());
+        metrics.add_source(AuthSamples(auth.counts()));
+        metrics.add_source(JwtSamples(auth.jwt().cloned()));
         metrics.add_source(AuditSamples(settings.audit.clone()));
+        let slow = SlowLog::new(settings.slow_request);
         Arc::new(Self {
-            backend: Arc::new(backend),
-            authenticator,
+            auth,
+            admission,
+            node: Arc::new(node),
             settings,
             metrics,
-            in_flight,
-            classes,
-            accounts,
-            turns,
-            shares,
-            connections,
-            observers,
-            hints,
-            bodies,
-            answers,
-            scans,
-            evaluations,
-            log_scans,
-            scrapes,
-            watch_reads,
-            backups,
-            task_lines,
+            hints: LeaderHeaders::default(),
             slow,
             cluster: OnceLock::new(),
             confirmed: AtomicU64::new(0),
@@ -217,7 +149,7 @@ impl Api {
     /// The revision up to which this node knows of writes. What it has answered may be ahead of what it shows to readers, on a node
     /// that follows above all: what only tells of the present goes by this, so that nobody sees it go back.
     pub fn revision(&self) -> Revision {
-        self.confirmed.load(Ordering::Acquire).max(self.backend.position().revision)
+        self.confirmed.load(Ordering::Acquire).max(self.node.position().revision)
     }
 
     /// The cluster as a number, for protocols that have no other ids. Never 0, which stands for a node that has no cluster yet.
@@ -235,7 +167,7 @@ impl Api {
         if let Some(cluster) = self.cluster.get() {
             return Some(cluster);
         }
-        let id = self.backend.status().cluster_id;
+        let id = self.node.status().cluster_id;
         let header = HeaderValue::from_str(&id).ok().filter(|_| !id.is_empty())?;
         Some(self.cluster.get_or_init(|| ClusterName { number: xxh3_64(id.as_bytes()).max(1), header }))
     }
@@ -243,24 +175,6 @@ impl Api {
     /// The deadline that a caller gets who asks for this one.
     pub fn timeout(&self, wanted: Duration) -> Duration {
         wanted.min(self.settings.request_timeout_max)
-    }
-
-    /// Requests being handled at the moment.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
-    /// The limited resources of this node, with the accounts that hold most of each.
-    pub fn callers(&self) -> Vec<NodeResource> {
-        let places = [Scarce::Waits, Scarce::Watches, Scarce::Arriving].map(|what| self.shares.places(what).told());
-        let rest = [self.connections.told()].into_iter().chain(self.classes.told());
-        places.into_iter().chain([self.bodies.room().told()]).chain(self.answers.told()).chain(rest).collect()
-    }
-
-    /// What the server holds, for the metrics.
-    pub fn load(&self) -> HttpLoad {
-        let (body_bytes, answer_bytes) = (self.bodies.taken(), self.answers.held());
-        HttpLoad { requests: self.in_flight(), body_bytes, answer_bytes }
     }
 }
 
@@ -270,13 +184,13 @@ pub struct Slot(Arc<Api>);
 impl Slot {
     /// Counts one.
     pub fn take(api: &Arc<Api>) -> Self {
-        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        api.admission.in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(api))
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.admission.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -44,7 +44,7 @@ impl Pieces {
 
 /// A place among the few backups that a node gives out at once.
 pub fn place(call: &Call) -> Result<OwnedSemaphorePermit, Failure> {
-    let place = call.api.backups.clone().try_acquire_owned();
+    let place = call.api.admission.backups.clone().try_acquire_owned();
     place.map_err(|_full| Failure::too_many("this node gives out as many backups at once as it may"))
 }
 
@@ -53,7 +53,7 @@ pub async fn begin(call: &Call, place: OwnedSemaphorePermit) -> Result<(Revision
     let watching = Watching::of(&call.caller(), requirement::on_prefix(Permission::Backup, b""));
     let (begun, revision) = oneshot::channel();
     let (pieces, source) = mpsc::channel(limits::BACKUP_PIECES_MAX);
-    let backend = call.api.backend.clone();
+    let backend = call.api.node.clone();
     tokio::task::spawn_blocking(move || walk(&backend, pieces, begun, place));
     match revision.await {
         Ok(revision) => Ok((revision, Pieces { source: Some(source), watching })),

@@ -14,6 +14,7 @@ use crate::app::{AppError, Consistency};
 use crate::connection::monitor::{Busy, ConnectionMonitor};
 use crate::connection::origin::Origin;
 use crate::evicting_limit::Standing;
+use crate::gateway::admission::AdmissionRequest;
 use crate::gateway::admission::accounts::{Account, Spender};
 use crate::gateway::admission::answer_memory::{Share, ValuesRoom};
 use crate::gateway::admission::body_memory::{BodyPermit, BodyRoom};
@@ -88,7 +89,8 @@ impl Call {
     ) -> Self {
         let timeout = api.settings.request_timeout;
         let Target { route, class, is_vital } = target;
-        let (permit, body_permit) = (api.classes.permit(class), BodyPermit::new(class == RequestClass::Coordination));
+        let (permit, body_permit) =
+            (api.admission.classes.permit(class), BodyPermit::new(class == RequestClass::Coordination));
         Self {
             api,
             origin,
@@ -138,7 +140,7 @@ impl Call {
 
     /// Who asks.
     pub fn who(&self) -> &Who {
-        self.who.get_or_init(|| if self.api.authenticator.is_open() { Who::Anybody } else { Who::Nobody })
+        self.who.get_or_init(|| if self.api.auth.is_open() { Who::Anybody } else { Who::Nobody })
     }
 
     /// Says who asks, before anybody wants to know.
@@ -181,12 +183,12 @@ impl Call {
 
     /// What its account holds of answers that were not taken.
     pub fn answer_share(&self) -> Arc<Share> {
-        self.api.answers.share(self.payer())
+        self.api.admission.answers.share(self.payer())
     }
 
     /// The part of its account in the memory for bodies.
     pub fn body_room(&self) -> BodyRoom {
-        self.api.bodies.of(self.sender())
+        self.api.admission.bodies.of(self.sender())
     }
 
     /// Counts bytes of its body that came.
@@ -196,7 +198,7 @@ impl Call {
 
     /// A place among the requests whose body is still on its way.
     pub fn arrive(&self) -> Result<HeldShare, Failure> {
-        let why = match self.api.shares.hold(self.sender(), Scarce::Arriving) {
+        let why = match self.api.admission.shares.hold(self.sender(), Scarce::Arriving) {
             Ok(place) => return Ok(place),
             Err(Full::All { bound }) => {
                 format!("the bodies of {bound} requests are on their way to this node, as many as it waits for at once")
@@ -212,7 +214,7 @@ impl Call {
     /// Refuses to make another long answer while its account, or all, have not taken as much as they may hold.
     pub fn check_answers(&self) -> Result<(), Failure> {
         // Who holds nothing needs no look at the share.
-        if self.api.answers.held() == 0 { Ok(()) } else { self.answer_share().check() }
+        if self.api.admission.answers.held() == 0 { Ok(()) } else { self.answer_share().check() }
     }
 
     /// Takes room for this many values of an answer that will have to be given, before there is one, where its caller may have what is wanted.
@@ -241,7 +243,7 @@ impl Call {
     /// Gives its turns back meanwhile and then takes them again, or more of one address would be at work than its share. No call waits the
     /// other way round: one with a turn gives it back before it waits here.
     async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
-        let waiting = self.wait().ok_or_else(|| self.api.classes.refusal(RequestClass::Waiting))?;
+        let waiting = self.wait().ok_or_else(|| self.api.admission.classes.refusal(RequestClass::Waiting))?;
         let waited = tokio::time::timeout_at(self.deadline.into(), share.values(values));
         let room = timings::on(Part::Wait, waited).await.map_err(|_late| share.refuse_values(values))?;
         drop(waiting);
@@ -278,7 +280,11 @@ impl Call {
     /// answers: nothing was applied either way, and a retry under the same request id gets the outcome.
     pub fn told(&self, failure: Failure) -> Failure {
         let may_refuse = failure.applied() == Applied::No && failure.shows_long_entry();
-        if may_refuse && self.api.answers.held() > 0 { self.check_values().err().unwrap_or(failure) } else { failure }
+        if may_refuse && self.api.admission.answers.held() > 0 {
+            self.check_values().err().unwrap_or(failure)
+        } else {
+            failure
+        }
     }
 
     /// The connection ends with the answer, although the request may not have come whole.
@@ -310,26 +316,13 @@ impl Call {
     /// Lets it in by its head, as one operation for now, or says when its account has room for one. It takes nothing of its class yet:
     /// see [`Self::enter`].
     pub async fn admit(&self) -> Result<(), Failure> {
-        // Refusals show an entry, too: an account that reads none of them is not to have more made.
-        let may_be_large = self.permit.class() != RequestClass::Coordination;
-        if may_be_large && self.api.answers.held() >= self.api.settings.answers_bytes_max / 2 {
-            self.answer_share().check_own(2)?;
-        }
-        let Some(account) = self.api.accounts.of(|| self.payer()) else {
-            return Ok(());
+        let request = AdmissionRequest {
+            permit: &self.permit,
+            account: &self.account,
+            is_vital: self.is_vital,
+            deadline: self.deadline,
         };
-        let account = self.account.get_or_init(|| account);
-        if self.is_vital {
-            account.pay(1);
-        } else if let Err(failure) = account.admit() {
-            if account.may_keep_back()
-                && let Some(_waiting) = self.permit.wait(|| self.sender())
-            {
-                account.keep_back(&failure, self.remaining()).await;
-            }
-            return Err(failure);
-        }
-        Ok(())
+        self.api.admission.admit(request, || self.payer(), || self.sender()).await
     }
 
     /// Takes a place of its class, and waits for the turn of its address: once all of it is there, so that nobody is kept out by what does
@@ -359,7 +352,7 @@ impl Call {
             Begun::Now(turn) => turn,
             Begun::Later(turn) => {
                 let Some(_waiting) = self.wait() else {
-                    return Err(self.api.classes.refusal(RequestClass::Waiting));
+                    return Err(self.api.admission.classes.refusal(RequestClass::Waiting));
                 };
                 let waited = timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), turn)).await;
                 // It is told of its turn for as long as its lane is there, and that it keeps.
@@ -446,11 +439,11 @@ impl Call {
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
         let share = self.share(Scarce::Waits).ok()?;
         let Some(waiting) = self.permit.wait(|| self.sender()) else {
-            self.api.shares.places(Scarce::Waits).refused_elsewhere();
+            self.api.admission.shares.places(Scarce::Waits).refused_elsewhere();
             return None;
         };
         // It may wait for long, and is no stranger meanwhile.
-        if self.api.authenticator.is_open() {
+        if self.api.auth.is_open() {
             self.prove(Standing::Served);
         }
         Some((waiting, share))
@@ -458,14 +451,14 @@ impl Call {
 
     /// One more place of this kind, or why not.
     fn share(&self, what: Scarce) -> Result<HeldShare, Full> {
-        self.api.shares.hold(self.sender(), what)
+        self.api.admission.shares.hold(self.sender(), what)
     }
 
     /// Whether this node may have one more watch of any caller.
     pub fn has_room_for_watch(&self) -> bool {
-        let has_room = self.api.backend.feed().watches() < self.api.settings.watches_max;
+        let has_room = self.api.node.feed().watches() < self.api.settings.watches_max;
         if !has_room {
-            self.api.shares.places(Scarce::Watches).refused_elsewhere();
+            self.api.admission.shares.places(Scarce::Watches).refused_elsewhere();
         }
         has_room
     }
@@ -473,7 +466,7 @@ impl Call {
     /// One more watch.
     pub fn watch_share(&self) -> Result<HeldShare, Failure> {
         self.share(Scarce::Watches).map_err(|_full| {
-            let most = self.api.shares.most(Scarce::Watches);
+            let most = self.api.admission.shares.most(Scarce::Watches);
             Failure::too_many(format!("one caller may have {most} watches of this node, half of all"))
         })
     }

@@ -79,13 +79,13 @@ impl Caller<'_> {
         if let Ok(pass) = self.judge(wanted) {
             return Ok(pass);
         }
-        refresh(&self.api.backend, deadline).await?;
+        refresh(&self.api.node, deadline).await?;
         self.judge(wanted)
     }
 
     /// Waits until reads are as fresh as asked for, and lets those in that may be told what they want: by the rules as they are then.
     pub async fn admit_read(&self, fresh: Consistency, deadline: Instant, wanted: Wanted<'_>) -> Result<(), Failure> {
-        barrier(&self.api.backend, fresh, deadline).await?;
+        barrier(&self.api.node, fresh, deadline).await?;
         self.check(wanted)
     }
 
@@ -157,7 +157,7 @@ impl Caller<'_> {
 
     /// Whether a command of theirs is judged, or told to the audit log.
     pub fn is_judged_or_noted(&self) -> bool {
-        !matches!(self.who, Who::Anybody) || self.api.authenticator.notes()
+        !matches!(self.who, Who::Anybody) || self.api.auth.notes()
     }
 
     /// Whether what says who asks still holds.
@@ -183,7 +183,7 @@ impl Caller<'_> {
             Who::Nobody => {
                 Err(Failure::unauthenticated("the request does not say who asks; send `Authorization: Bearer TOKEN`"))
             }
-            Who::Somebody(somebody) => match self.api.authenticator.prove(&self.api.backend, &somebody.proof)? {
+            Who::Somebody(somebody) => match self.api.auth.prove(&self.api.node, &somebody.proof)? {
                 Ok(person) => Ok(Some(person)),
                 Err(doubt) => Err(Failure::unauthenticated(doubt.why)),
             },
@@ -219,7 +219,7 @@ impl Caller<'_> {
     }
 
     fn owner(&self, id: SessionId) -> Result<Option<String>, StateFault> {
-        Ok(self.api.backend.session(id, 0)?.found.map(|held| held.row.principal))
+        Ok(self.api.node.session(id, 0)?.found.map(|held| held.row.principal))
     }
 }
 

@@ -26,7 +26,7 @@ const STRANGER_WAIT: Duration = Duration::from_secs(2);
 
 /// Lets a request in: tells who asks, and whether they may ask for a route of which that alone decides.
 pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(), Failure> {
-    let authenticator = &call.api.authenticator;
+    let authenticator = &call.api.auth;
     if authenticator.is_open() {
         return Ok(());
     }
@@ -50,8 +50,8 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
 /// Refuses callers without any right, so that nothing is read or taken for requests that are refused in any case. A right may be newer than the
 /// state that this node has applied: it asks the leader whether it is behind, for few callers at a time and not for long.
 async fn check_any_right(call: &Call) -> Result<(), Failure> {
-    let _asking = call.api.authenticator.ask_for_rightless()?;
-    refresh(&call.api.backend, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
+    let _asking = call.api.auth.ask_for_rightless()?;
+    refresh(&call.api.node, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
     call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Something))
 }
 
@@ -62,13 +62,13 @@ pub async fn identify(call: &Call, headers: &HeaderMap) -> Result<Who, Failure> 
 
 /// Identifies the caller, with the rights that this node knows. A proof that it does not know may be newer than the state it has applied.
 async fn somebody(call: &Call, headers: &HeaderMap) -> Result<(Who, Arc<Person>), Failure> {
-    let (authenticator, from) = (&call.api.authenticator, call.origin.neighbour());
+    let (authenticator, from) = (&call.api.auth, call.origin.neighbour());
     let proof = match Proof::of(headers, &call.origin) {
         Ok(Some(brought)) => authenticator.proof(brought, from).await?,
         Ok(None) => return Err(authenticator.missing(from)),
         Err(why) => return Err(authenticator.unknown(from, why)),
     };
-    let backend = &call.api.backend;
+    let backend = &call.api.node;
     let first = authenticator.prove(backend, &proof)?;
     let proved = match first {
         Err(doubt) if doubt.may_be_behind => {
@@ -92,16 +92,16 @@ async fn somebody(call: &Call, headers: &HeaderMap) -> Result<(Who, Arc<Person>)
 pub fn note_refused(caller: &Caller<'_>, status: StatusCode, request_id: &str) {
     let status = status.as_u16();
     if status == 403 {
-        caller.api.authenticator.count_refused();
+        caller.api.auth.count_refused();
     }
     if matches!(status, 401 | 403) {
-        caller.api.authenticator.note(|| Some(Event::refused(caller, status, request_id)));
+        caller.api.auth.note(|| Some(Event::refused(caller, status, request_id)));
     }
 }
 
 /// Tells the audit log of a request that was refused, or that was about the cluster itself.
 pub fn note_answered(call: &Call, guard: Guard, method: &str, path: &str, status: StatusCode, request_id: &str) {
-    let (authenticator, status) = (&call.api.authenticator, status.as_u16());
+    let (authenticator, status) = (&call.api.auth, status.as_u16());
     if status == 403 {
         authenticator.count_refused();
     }

@@ -26,7 +26,7 @@ const TRIES_MAX: usize = 64;
 /// Locks an entry once it can be locked, or says after `wait` why it cannot.
 pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Failure> {
     let end = Instant::now() + wait;
-    let (mut place, id) = (call.api.backend.lock_place(op.key.clone()), RequestId(call.request_id()));
+    let (mut place, id) = (call.api.node.lock_place(op.key.clone()), RequestId(call.request_id()));
     let action = Action::Write(op);
     // Who may not lock it takes no place in the queue; and what an earlier try of the request came to is known from here on.
     call.admit_read(&requirement::on_action(&action)).await?;
@@ -85,13 +85,13 @@ fn is_locked(reply: &Reply) -> bool {
 }
 
 fn is_decided(call: &Call, id: &RequestId) -> Result<bool, Failure> {
-    let (_, kept) = call.api.backend.request(call.who().name(), id).map_err(|fault| Failure::from_fault(&fault))?;
+    let (_, kept) = call.api.node.request(call.who().name(), id).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(kept.is_some())
 }
 
 /// Waits for the turn. False: the time is over.
 async fn come_to_turn(call: &Call, place: &mut dyn LockPlace, end: Instant) -> Result<bool, Failure> {
-    let Some(_waiting) = call.wait() else { return Err(call.api.classes.refusal(RequestClass::Waiting)) };
+    let Some(_waiting) = call.wait() else { return Err(call.api.admission.classes.refusal(RequestClass::Waiting)) };
     let ending = || Failure::new(ErrorCode::NotReady, Applied::No, "this node is stopping; ask again at another one");
     let stop = call.stop().ok_or_else(ending)?;
     let turn = async {

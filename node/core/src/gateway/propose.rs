@@ -40,8 +40,8 @@ pub async fn propose(
 
 async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     let api = caller.api;
-    let is_dear = api.backend.is_dear(&command.action);
-    let reply = api.backend.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    let is_dear = api.node.is_dear(&command.action);
+    let reply = api.node.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))?;
     api.confirm(reply.revision);
     charge(caller, &reply, is_dear);
     Ok(reply)
@@ -58,7 +58,7 @@ fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
     if ops == 0 || reply.replayed || comes_again {
         return;
     }
-    let account = caller.api.accounts.of(|| Account::of(caller.who, caller.origin.neighbour()));
+    let account = caller.api.admission.accounts.of(|| Account::of(caller.who, caller.origin.neighbour()));
     if let Some(account) = account {
         account.pay(usize::try_from(ops).unwrap_or(usize::MAX));
     }
@@ -71,8 +71,7 @@ async fn propose_judged(
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let names =
-        if caller.api.authenticator.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
+    let names = if caller.api.auth.notes() { Names::of(&requirement::on_action(&action)) } else { Names::default() };
     let mut noted = Noted { caller, names, id: request_id.0.clone(), is_told: false };
     let result = until_judged_in_time(caller, action, Some(request_id), deadline).await;
     noted.tell(Some(&result));
@@ -98,7 +97,7 @@ impl Noted<'_> {
     fn tell(&mut self, result: Option<&Result<Reply, Failure>>) {
         self.is_told = true;
         let (caller, names) = (self.caller, std::mem::take(&mut self.names));
-        caller.api.authenticator.note(|| Event::command(caller, names, &self.id, result));
+        caller.api.auth.note(|| Event::command(caller, names, &self.id, result));
     }
 }
 
@@ -118,7 +117,7 @@ async fn until_judged_in_time(
     request_id: Option<RequestId>,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    let backend = &caller.api.backend;
+    let backend = &caller.api.node;
     loop {
         let Admitted { principal, access_revision } = caller.admit(deadline, &requirement::on_action(&action)).await?;
         let (request_id, action) = (request_id.clone(), action.clone());
@@ -139,7 +138,7 @@ pub async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) ->
     caller.admit_read(Consistency::Linearizable, deadline, &requirement::on_action(&action)).await?;
     let command = rehearsal(caller.who.name(), action)?;
     // A short command may take as many steps as one may that is decided, and Raft shares these threads.
-    let tried = background::in_place(usize::MAX, || caller.api.backend.dry_run(&command));
+    let tried = background::in_place(usize::MAX, || caller.api.node.dry_run(&command));
     let reply = tried.map_err(|fault| Failure::from_fault(&fault))?;
     charge(caller, &reply, false);
     Ok(reply)

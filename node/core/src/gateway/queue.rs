@@ -233,7 +233,7 @@ impl Left {
     }
 
     async fn came_to(&self, id: &RequestId) -> Result<Option<Question>, Failure> {
-        let backend = &self.call.api.backend;
+        let backend = &self.call.api.node;
         freshness::refresh(backend, Instant::now() + self.call.timeout).await?;
         let (_, kept) = backend.request(self.call.who().name(), id).map_err(|fault| Failure::from_fault(&fault))?;
         Ok(match kept.map(|kept| kept.reply.outcome) {
@@ -266,7 +266,7 @@ impl QueuePlace {
         end_of_poll: Instant,
         listens: &mut Listens,
     ) -> Result<Acquired, Failure> {
-        let backend = &call.api.backend;
+        let backend = &call.api.node;
         loop {
             let waits = |ahead| Acquired::by(&reply, QueueState::Waits { place: self.place, ahead });
             // Every answer has the number of waiters ahead. This node knows it only after it has applied the command.
@@ -310,7 +310,7 @@ impl QueuePlace {
     async fn look(&self, call: &Call) -> Result<(ReadPosition, Party), Failure> {
         let wanted = requirement::on_name(Permission::Lock, self.lock.name.as_str().as_bytes());
         call.admit_read(&wanted).await?;
-        self.read(&call.api.backend).map_err(|fault| Failure::from_fault(&fault))
+        self.read(&call.api.node).map_err(|fault| Failure::from_fault(&fault))
     }
 
     fn read(&self, backend: &Node) -> Result<(ReadPosition, Party), StateFault> {
@@ -381,7 +381,7 @@ impl QueuePlace {
 
     /// The time is over: the place is given up, unless the lock was given to it just now, or the session asked again elsewhere.
     async fn leave(&self, call: &Call) -> Result<Acquired, Failure> {
-        let backend = &call.api.backend;
+        let backend = &call.api.node;
         let (lock, session) = (self.lock.clone(), self.session);
         let op = LockOp::Leave { lock, session, asked: Some(self.asked), release: false };
         let deadline = Instant::now() + call.timeout;

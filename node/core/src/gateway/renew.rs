@@ -15,7 +15,7 @@ use crate::gateway::failure::{Effect, Failure};
 /// Renews sessions of the caller's; each may have ended.
 pub async fn renew(call: &Call, sessions: &[SessionId], deadline: Instant) -> Result<Renewed, Failure> {
     let failed = |error| Failure::from_app(error, Effect::Write);
-    let seen = call.api.backend.owners_of(sessions, deadline).await.map_err(failed)?;
+    let seen = call.api.node.owners_of(sessions, deadline).await.map_err(failed)?;
     call.caller().check_renewal(sessions, &seen.found)?;
     let live: Vec<_> =
         sessions.iter().zip(&seen.found).filter(|(_, owner)| owner.is_some()).map(|(id, _)| *id).collect();
@@ -27,7 +27,7 @@ pub async fn renew(call: &Call, sessions: &[SessionId], deadline: Instant) -> Re
         let each = vec![None; sessions.len()];
         return Ok(Renewed { index: at.index, revision: at.revision, clock: at.clock, each });
     }
-    let done = call.api.backend.renew(call.caller().renewer(), live.clone(), deadline).await.map_err(failed)?;
+    let done = call.api.node.renew(call.caller().renewer(), live.clone(), deadline).await.map_err(failed)?;
     call.api.confirm(done.revision);
     let renewed: BTreeMap<_, _> = live.into_iter().zip(&done.each).collect();
     let each = sessions.iter().map(|id| renewed.get(id).copied().copied().flatten()).collect();

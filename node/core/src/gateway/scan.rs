@@ -23,7 +23,7 @@ pub async fn scan<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    aside(call, &call.api.scans, background::patiently, work).await
+    aside(call, &call.api.admission.scans, background::patiently, work).await
 }
 
 /// Runs work on the entries that a request names. It has permits of its own, which no scan can take.
@@ -31,7 +31,7 @@ pub async fn evaluate<T: Send + 'static>(
     call: &Call,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    aside(call, &call.api.evaluations, background::blocking, work).await
+    aside(call, &call.api.admission.evaluations, background::blocking, work).await
 }
 
 /// Work that is to be done, unless it is too late.
@@ -43,10 +43,10 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     threads: impl FnOnce(Work<T>) -> Done,
     work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (deadline, rules) = (call.deadline, call.api.backend.access_revision());
+    let (deadline, rules) = (call.deadline, call.api.node.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
     let place = waited.map_err(|_late| too_late())?.expect(OPEN);
-    let backend = call.api.backend.clone();
+    let backend = call.api.node.clone();
     let done = threads(Box::new(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
@@ -55,7 +55,7 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     }));
     let done = done.await;
     // Whoever asked was judged before it waited.
-    if !call.api.authenticator.is_open() && call.api.backend.access_revision() != rules {
+    if !call.api.auth.is_open() && call.api.node.access_revision() != rules {
         let why = "users, roles or tokens changed while the request was at work; ask again";
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, why));
     }
@@ -70,7 +70,7 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
 /// waits for it.
 pub async fn place_in_log<'a>(call: &'a Call, wanted: Wanted<'_>) -> Result<SemaphorePermit<'a>, Failure> {
     call.caller().admit(call.deadline, wanted).await?;
-    let waited = tokio::time::timeout_at(call.deadline.into(), call.api.log_scans.acquire()).await;
+    let waited = tokio::time::timeout_at(call.deadline.into(), call.api.admission.log_scans.acquire()).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }
 

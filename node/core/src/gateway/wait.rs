@@ -21,7 +21,7 @@ pub async fn until<T: Send>(
     end: Instant,
     read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
-    let backend = &call.api.backend;
+    let backend = &call.api.node;
     // Nor who would be one too many: it asks again, after a while in its own class.
     let Some(_waiting) = call.wait() else {
         instead(call, end).await;
@@ -56,7 +56,7 @@ pub async fn until<T: Send>(
 /// What is done where no more may wait: a pause, or who asks again would do so at once, for ever.
 pub async fn instead(call: &Call, end: Instant) {
     const PAUSE: Duration = Duration::from_millis(500);
-    call.api.classes.count_refusal(RequestClass::Waiting);
+    call.api.admission.classes.count_refusal(RequestClass::Waiting);
     let until = end.min(Instant::now() + PAUSE);
     timings::on(Part::Wait, tokio::time::sleep_until(until.into())).await;
 }

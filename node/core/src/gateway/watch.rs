@@ -25,7 +25,7 @@ pub fn read<T: Send + 'static>(
     share: &Arc<Share>,
     read: impl FnOnce(&Node) -> Result<T, StateFault> + Send + 'static,
 ) -> BoxFuture<'static, Result<Option<T>, StateFault>> {
-    let (places, backend, share) = (Arc::clone(&api.watch_reads), api.backend.clone(), Arc::clone(share));
+    let (places, backend, share) = (Arc::clone(&api.admission.watch_reads), api.node.clone(), Arc::clone(share));
     let did_not_end =
         |error: &dyn std::fmt::Display| StateFault::new(format!("the read of a watch did not end: {error}"));
     let work = AbortOnDropHandle::new(watchdog::spawn(async move {

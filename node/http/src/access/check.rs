@@ -55,8 +55,8 @@ pub async fn get(context: Context) -> Outcome {
     }
     query.finish()?;
     let Some(permission) = permission else { return Err(Failure::invalid("query:permission", "missing")) };
-    freshness::refresh(&context.api.backend, context.deadline).await?;
-    let access_revision = context.api.backend.access_revision();
+    freshness::refresh(&context.api.node, context.deadline).await?;
+    let access_revision = context.api.node.access_revision();
     let (user, rights) = rights_of(&context, user)?;
     let needed = own::permission(permission);
     let allowed = match (&name, &prefix) {
@@ -65,7 +65,7 @@ pub async fn get(context: Context) -> Outcome {
     };
     let (name, prefix) = (name.map(|name| name.into_owned().into()), prefix.map(|prefix| prefix.into_owned().into()));
     let answer = AccessCheckAnswer { user, permission, name, prefix, allowed, access_revision };
-    command::answer(&answer, context.api.backend.position().revision, None)
+    command::answer(&answer, context.api.node.position().revision, None)
 }
 
 /// The rights of the caller, or of somebody whom the caller may ask about.
@@ -74,7 +74,7 @@ fn rights_of(context: &Context, user: Option<String>) -> Result<(Option<String>,
     let Some(user) = user else { return caller.rights() };
     caller.check_may_ask_about(&user)?;
     let name = UserName::new(user.as_str()).map_err(|why| Failure::invalid("query:user", why.to_string()))?;
-    let found = context.api.backend.rights_of(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    let found = context.api.node.rights_of(&name).map_err(|fault| Failure::from_fault(&fault))?;
     match found {
         Some(rights) => Ok((Some(user), rights)),
         None => {

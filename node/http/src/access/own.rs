@@ -32,11 +32,11 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn get_self(context: Context) -> Outcome {
-    freshness::refresh(&context.api.backend, context.deadline).await?;
-    let access_revision = context.api.backend.access_revision();
+    freshness::refresh(&context.api.node, context.deadline).await?;
+    let access_revision = context.api.node.access_revision();
     let (user, rights) = context.caller().rights()?;
     let answer = SelfAnswer { user, grants: grants_view(rights.grants()), access_revision };
-    command::answer(&answer, context.api.backend.position().revision, None)
+    command::answer(&answer, context.api.node.position().revision, None)
 }
 
 /// Has the cluster carry out an operation; gives what came of it. `name` is that of its subject, for people.

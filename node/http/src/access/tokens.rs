@@ -46,7 +46,7 @@ pub async fn list(context: Context) -> Outcome {
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.tokens(after, limit)).await?;
     let last = found.items.last().map(|(id, _)| id.to_string());
-    let wall = wall.max(context.api.backend.wall_now());
+    let wall = wall.max(context.api.node.wall_now());
     let tokens = found.items.iter().map(|(id, row)| view(*id, row, wall)).collect();
     let answer = TokenList { tokens, cursor: last.filter(|_| found.more), revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)
@@ -77,7 +77,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
     let user = faults.complete(user)?;
     context.take_request_id(request_id)?;
     let token = TokenText::make();
-    let expires_at = expires_in_ms.map(|ms| context.api.backend.wall_now().saturating_add(ms));
+    let expires_at = expires_in_ms.map(|ms| context.api.node.wall_now().saturating_add(ms));
     let new = NewToken { id: token.id, user: user.clone(), hash: token.hash(), expires_at, note };
     match own::decide(&context, user.as_str(), AccessOp::AddToken(new)).await.map_err(say_lost)? {
         (Reply { revision, index, .. }, AccessReply::Token(_)) => {

@@ -65,7 +65,7 @@ pub async fn list(context: Context) -> Outcome {
 pub async fn get(context: Context) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let seen = context.api.backend.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    let seen = context.api.node.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let row = seen.found.ok_or_else(|| {
         let detail = format!("there is no user {}", quoted(name.as_str()));

@@ -156,12 +156,12 @@ impl LinePermit {
         (share, lanes, room): (&Arc<Share>, &Lanes, &BodyRoom),
         bytes: usize,
     ) -> Result<Self, Failure> {
-        api.classes.take(RequestClass::Point, 1)?;
+        api.admission.classes.take(RequestClass::Point, 1)?;
         if let Err(failure) = room.take(bytes) {
-            api.classes.give_back(RequestClass::Point, 1);
+            api.admission.classes.give_back(RequestClass::Point, 1);
             return Err(failure);
         }
-        api.in_flight.fetch_add(1, Ordering::Relaxed);
+        api.admission.in_flight.fetch_add(1, Ordering::Relaxed);
         let (api, room) = (Arc::clone(api), room.clone());
         Ok(Self { api, room, bytes, stream_op: share.stream_op(), _turn: lanes.begin_op() })
     }
@@ -194,9 +194,9 @@ impl LinePermit {
 
 impl Drop for LinePermit {
     fn drop(&mut self) {
-        self.api.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.api.admission.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.room.give_back(self.bytes);
-        self.api.classes.give_back(RequestClass::Point, 1);
+        self.api.admission.classes.give_back(RequestClass::Point, 1);
     }
 }
 
@@ -306,7 +306,7 @@ async fn carry_out(task: Task, is_aside: bool) -> Answered {
     let ((answered, request_id), timings) = timings::of(pin!(execute(task, is_aside))).await;
     let (status, bytes, took) = (answered.status, (bytes_in, Some(answered.json.len() as u64)), came.elapsed());
     if answered.status != StatusCode::TOO_MANY_REQUESTS {
-        api.classes.observe(RequestClass::Point, took);
+        api.admission.classes.observe(RequestClass::Point, took);
     }
     let (method, path, request_id) = ("POST", "", &request_id);
     AnsweredRequest { route: route.template(), method, path, request_id, status, bytes, took, timings, who: None }

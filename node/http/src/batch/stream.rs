@@ -316,7 +316,7 @@ where
         let took = now.saturating_duration_since(answered.came);
         self.api.metrics.observe_request(self.route.number(), answered.status, took);
         if !matches!(self.phase, Phase::Broken(_)) {
-            answered.write(&mut self.out, self.api.backend.leader_hint());
+            answered.write(&mut self.out, self.api.node.leader_hint());
         }
     }
 

@@ -65,7 +65,7 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
     let reply = decide(&context, Action::Barrier(op), false).await?;
     let entered = after(&name, &reply)?;
     if entered.row.is_some_and(|row| row.opened.is_some())
-        || !wait::for_applied(&context.api.backend, reply.index, end).await
+        || !wait::for_applied(&context.api.node, reply.index, end).await
     {
         return entered.answer(&name, BarrierState::Open);
     }
@@ -106,7 +106,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
     if opened.is_none() {
         return left.answer(&name, BarrierState::Waiting);
     }
-    if !wait::for_applied(&context.api.backend, reply.index, end).await {
+    if !wait::for_applied(&context.api.node, reply.index, end).await {
         return left.answer(&name, BarrierState::Empty);
     }
     // Another opening, or none yet, means that all had left in between.
@@ -127,7 +127,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
 pub async fn get(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;
     context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
-    let seen = context.api.backend.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
+    let seen = context.api.node.barrier(&name, None).map_err(|fault| Failure::from_fault(&fault))?;
     let told = BarrierView::seen(&seen, false);
     command::answer(&told.body(&name), told.revision, None)
 }
@@ -140,7 +140,7 @@ async fn watch(
     end: Instant,
     is_wanted: impl Fn(&BarrierRead) -> bool + Send + Sync,
 ) -> Result<Observed<BarrierRead>, Failure> {
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     let read = |backend: &Node| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
     match wait::until(context, &Waker::Barrier.of(name.as_str()), end, read).await? {
         Some(seen) => Ok(seen),

@@ -98,7 +98,7 @@ pub async fn get(context: Context) -> Outcome {
     let wait = read::wait(&mut query).unwrap_or(Duration::ZERO);
     query.finish()?;
     let name = coordinate::name_of(context.name())?;
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
     let read = |backend: &Node| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));

@@ -84,7 +84,7 @@ pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> O
     let mut holders = Vec::new();
     if request.with_holders && state == LockState::Waiting {
         // The place is taken: what fails from here on must not say that nothing was done.
-        let read = context.api.backend.lock(&lock_of(&name), limits::PARTIES_SHOWN_MAX);
+        let read = context.api.node.lock(&lock_of(&name), limits::PARTIES_SHOWN_MAX);
         let read = read.map_err(|fault| Failure::from_fault(&fault).undecided(queue::WAITS_ON));
         let Observed { wall, found, .. } = read?;
         holders = found.holders.iter().map(|holder| holder_shown(holder, wall)).collect();
@@ -194,7 +194,7 @@ pub async fn get(context: Context) -> Outcome {
 /// A lock as it is now.
 pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Observed<LockRead>, Failure> {
     context.admit_read(&requirement::on_name(Permission::Read, lock.name.as_str().as_bytes())).await?;
-    context.api.backend.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
+    context.api.node.lock(lock, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))
 }
 
 /// Lists the locks in use, by name.
@@ -245,7 +245,7 @@ pub async fn check(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;
     let token = token.ok_or_else(|| Failure::invalid("query:token", "missing"))?;
     context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
-    let held = context.api.backend.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
+    let held = context.api.node.holder(&lock_of(&name), token).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (held.at.revision, held.at.index);
     let Some(row) = held.found else {
         let detail = format!("token {token} does not hold the lock {}, or not any more", quoted(name.as_str()));

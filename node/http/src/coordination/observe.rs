@@ -68,7 +68,7 @@ pub async fn get(context: Context) -> Outcome {
         return Err(Failure::too_many("this node has as many observers as it may"));
     };
     let Observed { at, found, .. } =
-        context.api.backend.elected(&election).map_err(|fault| Failure::from_fault(&fault))?;
+        context.api.node.elected(&election).map_err(|fault| Failure::from_fault(&fault))?;
     let mut first = Vec::new();
     let lost = resume.and_then(|revision| lost(revision, at));
     let mut begin = Vec::new();
@@ -135,7 +135,7 @@ struct ObserverPermit(Arc<Api>);
 
 impl ObserverPermit {
     fn take(api: &Arc<Api>) -> Option<Self> {
-        let before = api.observers.fetch_add(1, Ordering::Relaxed);
+        let before = api.admission.observers.fetch_add(1, Ordering::Relaxed);
         let place = Self(Arc::clone(api));
         (before < limits::OBSERVERS_MAX).then_some(place)
     }
@@ -143,7 +143,7 @@ impl ObserverPermit {
 
 impl Drop for ObserverPermit {
     fn drop(&mut self) {
-        self.0.observers.fetch_sub(1, Ordering::Relaxed);
+        self.0.admission.observers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -183,12 +183,12 @@ impl ObserveBody {
                 let wait = Duration::from_millis(limits::WAIT_MS_MAX);
                 let read = || {
                     let after = sent_up_to.load(Ordering::Relaxed);
-                    let found = Self::read(&api.backend, &election, after)?;
+                    let found = Self::read(&api.node, &election, after)?;
                     let is_news = !found.found.items.is_empty() || has_gap(&found, after);
                     news = Some(found).filter(|_| is_news);
                     Ok(is_news)
                 };
-                api.backend.wait_woken(&waker, wait, Box::new(read)).await?;
+                api.node.wait_woken(&waker, wait, Box::new(read)).await?;
                 if let Some(found) = news {
                     return Ok(found);
                 }
@@ -239,7 +239,7 @@ impl Source for ObserveBody {
     /// Says how far it is, so that a silent election is not overtaken by compaction.
     fn heartbeat(&mut self) -> Bytes {
         let after = self.sent_up_to.load(Ordering::Relaxed);
-        let Ok(found) = Self::read(&self.place.0.backend, &self.election, after) else { return sse::COMMENT };
+        let Ok(found) = Self::read(&self.place.0.node, &self.election, after) else { return sse::COMMENT };
         if !found.found.items.is_empty() || has_gap(&found, after) {
             // It is about to be sent.
             return sse::COMMENT;
@@ -251,7 +251,7 @@ impl Source for ObserveBody {
     }
 
     fn end_reason(&mut self) -> Option<Bytes> {
-        let (code, detail) = watch::end_reason(&self.place.0.backend, self.began)?;
+        let (code, detail) = watch::end_reason(&self.place.0.node, self.began)?;
         Some(self.end(code, detail, None))
     }
 

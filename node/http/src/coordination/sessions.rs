@@ -188,8 +188,7 @@ fn sessions_of(ids: &[String]) -> Result<Vec<SessionId>, Failure> {
 pub async fn get(context: Context) -> Outcome {
     let id = coordinate::session_of(context.name())?;
     context.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
-    let seen =
-        context.api.backend.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
+    let seen = context.api.node.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
     let Some(held) = found else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, rejection::no_session(id));

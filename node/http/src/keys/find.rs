@@ -88,7 +88,7 @@ async fn answer(context: &RequestContext, wanted: ParsedFind, kind: Kind) -> Out
     context.costs_a_find()?;
     context.caller().admit_read(consistency, context.deadline, &|visit| requirements(&query, visit)).await?;
     if let FindMoment::Now(wall) = &mut query.moment {
-        *wall = context.api.backend.wall_now();
+        *wall = context.api.node.wall_now();
     }
     let rendered = scan(context, move |backend| Ok(rendered(&query, backend.find(&query)?, hash, kind)));
     let (bytes, at) = rendered.await??;

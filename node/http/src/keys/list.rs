@@ -188,7 +188,7 @@ fn next(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Option<String
 
 async fn count(context: &RequestContext, query: ListQuery) -> Outcome {
     if let Some(revision) = query.revision {
-        let at = context.api.backend.position();
+        let at = context.api.node.position();
         if revision < at.oldest_revision {
             return Err(Failure::compacted(revision, at));
         }

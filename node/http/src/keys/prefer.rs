@@ -72,7 +72,7 @@ pub async fn answer(context: &RequestContext, done: Completed, preferred: Option
     let (Some(preferred), Some(decided)) = (preferred, done.decided) else { return done.into_response() };
     let mut response = match &preferred {
         Preferred::Minimal => without_body(done, &decided),
-        Preferred::Representation(key) => match written(&context.api.backend, key, &decided, context.deadline).await {
+        Preferred::Representation(key) => match written(&context.api.node, key, &decided, context.deadline).await {
             Some((entry, at)) => done.showing(key, &entry, at).into_response(),
             None => return done.into_response(),
         },

@@ -28,7 +28,7 @@ use crate::output::response::{Outcome, ok};
 /// Reads as the request wants it.
 pub async fn read(context: &RequestContext, key: Key) -> Outcome {
     let params = ReadParams::of(context)?;
-    let (backend, caller) = (&context.api.backend, context.caller());
+    let (backend, caller) = (&context.api.node, context.caller());
     let wanted = requirement::on_name(Permission::Read, key.as_bytes());
     caller.admit_read(params.consistency, context.deadline, &wanted).await?;
     let read = match params.revision {
@@ -46,7 +46,7 @@ pub async fn read(context: &RequestContext, key: Key) -> Outcome {
 pub async fn perform(caller: &Caller<'_>, key: &Key, deadline: Instant) -> Result<Completed, Failure> {
     let wanted = requirement::on_name(Permission::Read, key.as_bytes());
     caller.admit_read(Consistency::Linearizable, deadline, &wanted).await?;
-    let KeyRead { at, entry } = caller.api.backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
+    let KeyRead { at, entry } = caller.api.node.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let entry = entry.ok_or_else(|| Failure::no_entry(key, at))?;
     Ok(Completed::read(key, &entry, at))
 }
@@ -146,10 +146,12 @@ fn read_past(backend: &Node, key: &Key, revision: Revision) -> Result<KeyRead, F
 ///
 /// The barrier was passed before the first read; later reads see at least as much, so they need no barrier of their own.
 async fn read_now(context: &RequestContext, key: &Key, params: &ReadParams) -> Result<KeyRead, Failure> {
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     let mut read = backend.get(key).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(wait) = params.wait else { return Ok(read) };
-    let Some(_waiting) = context.wait() else { return Err(context.api.classes.refusal(RequestClass::Waiting)) };
+    let Some(_waiting) = context.wait() else {
+        return Err(context.api.admission.classes.refusal(RequestClass::Waiting));
+    };
     let until = Instant::now() + wait;
     while params.condition.judge(read.entry.as_ref(), read.at.clock) == Verdict::NotModified {
         let left = until.saturating_duration_since(Instant::now());
@@ -189,7 +191,7 @@ fn answer_read(context: &RequestContext, key: &Key, read: KeyRead, params: &Read
         fields.insert(headers::INDEX, at.index.into());
     }
     if params.consistency == Consistency::Local {
-        let age = context.api.backend.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
+        let age = context.api.node.staleness_ms().map_or(HeaderValue::from_static("unknown"), HeaderValue::from);
         fields.insert(headers::STALENESS_MS, age);
     }
     Ok(response)

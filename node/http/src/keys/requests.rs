@@ -59,7 +59,7 @@ pub async fn get(context: Context) -> Outcome {
     let Found { at, owner, kept } = find(&caller, principal, &id)?;
     let Some(KeptReply { reply, .. }) = kept else { return Err(unknown(at)) };
     // Its answer was that it was not got in time, although what it asked for first had an effect.
-    let gave_up = queue::gave_up_since(&caller.api.backend, &owner, &id, &reply)?;
+    let gave_up = queue::gave_up_since(&caller.api.node, &owner, &id, &reply)?;
     let fate = match gave_up {
         Some(last) => Some(shown(id.0, (RequestState::Rejected, Some(ErrorCode::Locked), None), &last, at)),
         None => answer(id.0, &reply, at),
@@ -80,7 +80,7 @@ struct Found {
 
 /// What is kept under the id for the principal that is asked for: without one for the caller, or else for the only one who used it.
 fn find(caller: &Caller<'_>, principal: Option<String>, id: &RequestId) -> Result<Found, Failure> {
-    let backend = &caller.api.backend;
+    let backend = &caller.api.node;
     let is_said = principal.is_some();
     let owner = principal.unwrap_or_else(|| caller.who.name().to_owned());
     if is_said {

@@ -37,7 +37,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     let name = name_of(context.name())?;
     context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
-    let (at, value) = context.api.backend.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    let (at, value) = context.api.node.last_number(&name).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = SequenceAnswer { name: name.to_string(), value, revision: at.revision, index: at.index };
     command::answer(&answer, at.revision, None)
 }

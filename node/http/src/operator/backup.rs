@@ -57,7 +57,7 @@ pub async fn get(context: Context) -> Outcome {
         .admit_read(consistency, context.deadline, &requirement::on_prefix(Permission::Backup, b""))
         .await?;
     if context.head.method == Method::HEAD {
-        return Ok(answer(Body::default(), context.api.backend.position().revision));
+        return Ok(answer(Body::default(), context.api.node.position().revision));
     }
     let busy = context.take_busy()?;
     let (revision, pieces) = backup::begin(&context, place).await.map_err(Failure::closing)?;

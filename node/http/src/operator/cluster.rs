@@ -24,8 +24,8 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/cluster/status", tag = "cluster", operation_id = "status",
     responses((status = 200, description = "The state of things.", body = StatusAnswer), Common))]
 pub async fn status(context: Context) -> Outcome {
-    let mut status = context.api.backend.status();
-    status.warnings.extend(context.api.authenticator.jwt().and_then(|jwt| jwt.warning()));
+    let mut status = context.api.node.status();
+    status.warnings.extend(context.api.auth.jwt().and_then(|jwt| jwt.warning()));
     ok_json(&status)
 }
 
@@ -33,7 +33,7 @@ pub async fn status(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/cluster/digest", tag = "cluster", operation_id = "digest",
     responses((status = 200, description = "The digest.", body = DigestAnswer, example = json!({"node_id": 1, "index": 60, "revision": "40", "digest": "0f343b0931126a20f133d67c2b018a3b"})), Common))]
 pub async fn digest(context: Context) -> Outcome {
-    let taken = context.api.backend.digest();
+    let taken = context.api.node.digest();
     ok_json(&DigestAnswer {
         node_id: context.api.settings.node_id,
         index: taken.at.index,
@@ -54,7 +54,7 @@ pub async fn lead(context: Context, JsonOrNone(LeaderRequest { to }): JsonOrNone
     if to == Some(0) {
         return Err(Failure::invalid("/to", "must be a node id from 1"));
     }
-    let moved = context.api.backend.hand_over(to, context.deadline).await;
+    let moved = context.api.node.hand_over(to, context.deadline).await;
     // Leadership may have moved although the answer did not come; asking again does no harm.
     let leader_id = moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
     ok_json(&LeaderAnswer { leader_id })

@@ -37,7 +37,7 @@ pub fn routes() -> Routes {
 pub async fn get(context: Context) -> Outcome {
     // Thirty commands of a quarter of a megabyte take longer than others may wait.
     background::in_place(usize::MAX, || {
-        let read = context.api.backend.faults().map_err(|fault| Failure::from_fault(&fault))?;
+        let read = context.api.node.faults().map_err(|fault| Failure::from_fault(&fault))?;
         let FaultsRead { counts, commands, parked } = read;
         let kept = commands.into_iter().map(kept_view).collect();
         let work = parked.into_iter().map(parked_view).collect();

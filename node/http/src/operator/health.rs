@@ -56,7 +56,7 @@ pub async fn livez(_context: Context) -> Outcome {
         Common,
     ))]
 pub async fn readyz(context: Context) -> Outcome {
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     if let Some(reason) = backend.unready_reason() {
         return Err(Failure::new(ErrorCode::NotReady, Applied::No, reason));
     }
@@ -74,9 +74,9 @@ pub async fn readyz(context: Context) -> Outcome {
     responses((status = 200, description = "The metrics.", body = String, content_type = "application/openmetrics-text"), Common))]
 pub async fn metrics(context: Context) -> Outcome {
     let api = &context.api;
-    let (metrics, status, load) = (api.metrics.clone(), api.backend.status(), api.load());
+    let (metrics, status, load) = (api.metrics.clone(), api.node.status(), api.admission.load());
     // Never refused: a scrape that finds others at work waits for its turn.
-    let _turn = api.scrapes.acquire().await.expect("the semaphore is never closed");
+    let _turn = api.admission.scrapes.acquire().await.expect("the semaphore is never closed");
     let text = background::blocking(move || metrics.encode(&status, load)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a scrape of the metrics did not end");
         Err(std::fmt::Error)

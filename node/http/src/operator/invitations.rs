@@ -45,7 +45,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
-    freshness::refresh(&context.api.backend, context.deadline).await?;
+    freshness::refresh(&context.api.node, context.deadline).await?;
     let Observed { at, found, .. } = scan(&context, |backend| backend.invitations()).await?;
     let invitations = found.iter().map(|(id, row)| view(*id, row, at.clock)).collect();
     let answer = InvitationList { invitations, revision: at.revision, index: at.index };

@@ -40,7 +40,7 @@ pub fn routes() -> Routes {
 #[utoipa::path(get, path = "/v1/cluster/members", tag = "cluster", operation_id = "members",
     responses((status = 200, description = "All members.", body = MembersAnswer, example = json!({"leader_id": 1, "changing": false, "needed": 1, "prospect": "1 of 1 voters (1) heard of, 1 needed: one failure from loss", "members": [{"id": 1, "role": "voter", "leader": true, "healthy": true, "lag": 0, "last_contact_ms": 0, "peer_addr": "127.0.0.1:7201", "client_addr": "127.0.0.1:7101"}]})), Common))]
 pub async fn list(context: Context) -> Outcome {
-    let seen = context.api.backend.members_seen(context.deadline).await;
+    let seen = context.api.node.members_seen(context.deadline).await;
     let MembersSeen { leader, changing, majority, prospect, members } =
         seen.map_err(|error| Failure::from_app(error, Effect::Read))?;
     let members = members.into_iter().map(|member| shown(member, leader)).collect();
@@ -161,11 +161,11 @@ pub async fn replace(context: Context, Json(request): Json<ReplaceMemberRequest>
     ))]
 pub async fn repair(context: Context, JsonOrNone(Empty {}): JsonOrNone<Empty>) -> Outcome {
     let node_id = id_of(context.name())?;
-    if context.api.backend.status().members.iter().all(|member| member.id != node_id) {
+    if context.api.node.status().members.iter().all(|member| member.id != node_id) {
         let detail = format!("node {node_id} is not a member of this cluster");
         return Err(Failure::new(ErrorCode::NotFound, Applied::No, detail));
     }
-    let repaired = context.api.backend.repair(node_id, context.deadline).await;
+    let repaired = context.api.node.repair(node_id, context.deadline).await;
     let repaired = repaired.map_err(|error| Failure::from_app(error, Effect::Write))?;
     ok_json(&RepairAnswer { node_id, repaired: repaired == Repaired::Done })
 }
@@ -194,7 +194,7 @@ impl ChangeParams {
 async fn change(context: &RequestContext, how: ChangeParams, wanted: MemberChange) -> Outcome {
     let ChangeParams { dry_run, force } = how;
     let asked = MemberRequest { change: wanted, dry_run, force };
-    let done = context.api.backend.change_members(asked, context.deadline).await;
+    let done = context.api.node.change_members(asked, context.deadline).await;
     let effect = if dry_run { Effect::Read } else { Effect::Write };
     let MemberReply { changed, explanation, voters, learners } =
         done.map_err(|error| Failure::from_app(error, effect))?;

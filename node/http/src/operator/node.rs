@@ -104,7 +104,7 @@ pub async fn config(context: Context) -> Outcome {
 #[utoipa::path(get, path = "/v1/node/callers", tag = "node", operation_id = "node_callers",
     responses((status = 200, description = "The resources.", body = NodeCallersAnswer, example = json!({"node_id": 1, "resources": [{"resource": "bodies", "bound": 268_435_456, "share": 67_108_864, "taken": 1_048_576, "refused": 0, "share_refused": 0, "callers": [{"kind": "user", "name": "shop", "held": 1_048_576}]}]})), Common))]
 pub async fn callers(context: Context) -> Outcome {
-    ok_json(&NodeCallersAnswer { node_id: context.api.settings.node_id, resources: context.api.callers() })
+    ok_json(&NodeCallersAnswer { node_id: context.api.settings.node_id, resources: context.api.admission.callers() })
 }
 
 fn control(context: &Context) -> Result<&LogControl, Failure> {

@@ -23,7 +23,7 @@ use crate::output::response::{Outcome, created};
 /// Shows a quota that is there.
 pub async fn get(context: &RequestContext, subject: QuotaSubject) -> Outcome {
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let seen = context.api.backend.quota(&subject).map_err(|fault| Failure::from_fault(&fault))?;
+    let seen = context.api.node.quota(&subject).map_err(|fault| Failure::from_fault(&fault))?;
     let (revision, index) = (seen.at.revision, seen.at.index);
     let read = seen.found.ok_or_else(|| {
         Failure::new(ErrorCode::NotFound, Applied::No, missing(&subject)).evaluated_at(revision, index)

@@ -62,7 +62,7 @@ pub async fn post(context: Context, Json(mut request): Json<TaskClaim>) -> Outco
     let mut last = claim.wait(&context, first, claim.began + wait).await?;
     if !last.is_done() {
         // What was scheduled or planned while it waited is news.
-        let (_, queue) = context.api.backend.queue(claim.queue()).map_err(|fault| Failure::from_fault(&fault))?;
+        let (_, queue) = context.api.node.queue(claim.queue()).map_err(|fault| Failure::from_fault(&fault))?;
         last.done.next_due = queue.first_due;
     }
     claim.answer(&last)
@@ -120,7 +120,7 @@ impl Claim {
             wait::instead(context, until).await;
             return Ok(tried);
         };
-        let mut line = context.api.task_lines.enter(self.queue());
+        let mut line = context.api.admission.task_lines.enter(self.queue());
         while timings::on(Part::Wait, line.come_to_head(until)).await {
             loop {
                 if !timings::on(Part::Wait, self.wait_until_due(context, &tried, until)).await? {
@@ -141,7 +141,7 @@ impl Claim {
 
     /// Sleeps until something looks due here. False: the time is over, or this node cannot serve any more.
     async fn wait_until_due(&self, context: &RequestContext, tried: &Tried, until: Instant) -> Result<bool, Failure> {
-        let backend = &context.api.backend;
+        let backend = &context.api.node;
         let wall = (tried.done.wall, tried.at);
         loop {
             let slice = until.min(Instant::now() + LOOK_EVERY);

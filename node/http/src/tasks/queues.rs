@@ -212,7 +212,7 @@ pub async fn list(context: Context) -> Outcome {
 pub async fn stats(context: Context) -> Outcome {
     let queue = queue_of(context.name())?;
     context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
-    let (at, view) = context.api.backend.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
+    let (at, view) = context.api.node.queue(&queue).map_err(|fault| Failure::from_fault(&fault))?;
     let answer = QueueStats { revision: Some(at.revision), index: Some(at.index), ..answer::queue(&view) };
     command::answer(&answer, at.revision, None)
 }
@@ -234,7 +234,7 @@ pub async fn get(context: Context) -> Outcome {
     let id = text::percent_decode(id).map_err(|why| Failure::invalid("path:id", why))?;
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
     context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
-    let (at, row) = context.api.backend.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
+    let (at, row) = context.api.node.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
     let Some(row) = row else {
         let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));
         return Err(missing.evaluated_at(at.revision, at.index));

@@ -68,7 +68,7 @@ pub async fn get(context: Context) -> Outcome {
     let wants_no_status = accept::takes_events_alone(&context.head);
     // A reader that says where it was is told that this is gone; a first request that asks for it is at fault.
     let may_lose = wants_no_status && matches!(start, Start::After(_, LAST_EVENT_ID));
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     if !context.has_room_for_watch() {
         return Err(Failure::too_many("this node has as many watches as it may"));
     }
@@ -127,7 +127,7 @@ fn requirements(range: &WatchRange) -> impl Fn(&mut Visit<'_>) + Send + Sync + '
 
 /// Where the node is, and after what the watch begins.
 async fn position(context: &RequestContext, start: Start) -> Result<(ReadPosition, FeedPosition), Failure> {
-    let backend = &context.api.backend;
+    let backend = &context.api.node;
     let mut at = backend.position();
     let Start::After(position, pointer) = start else { return Ok((at, FeedPosition::after(at.revision))) };
     if position.revision > at.revision {

@@ -203,7 +203,7 @@ impl WatchBody {
         if let Some(bytes) = change.form(form) {
             return Ok(Remembered::Shown(Event { bytes: bytes.clone(), position, is_last }));
         }
-        let Some(Versions { entry, before }) = watch::versions(&self.api.backend, change, self.view.prev)? else {
+        let Some(Versions { entry, before }) = watch::versions(&self.api.node, change, self.view.prev)? else {
             return Ok(Remembered::Gone);
         };
         let shown = Shown {
@@ -227,7 +227,7 @@ impl WatchBody {
             (true, Some(previous)) => previous,
             _ => change.revision,
         };
-        let Some(entry) = self.api.backend.version(&change.key, revision)? else { return Ok(None) };
+        let Some(entry) = self.api.node.version(&change.key, revision)? else { return Ok(None) };
         let entry = Arc::new(entry);
         self.watch.feed().leave_entry(change, Arc::clone(&entry));
         Ok(Some(entry))
@@ -339,7 +339,7 @@ impl Source for WatchBody {
     }
 
     fn end_reason(&mut self) -> Option<Bytes> {
-        let (code, detail) = watch::end_reason(&self.api.backend, self.began)?;
+        let (code, detail) = watch::end_reason(&self.api.node, self.began)?;
         Some(self.end(code, detail, None).into())
     }
 
