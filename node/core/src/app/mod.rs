@@ -1,7 +1,7 @@
 //! What a node can do for its clients, without any HTTP in it.
 //!
-//! Owns the write path (proposer, forwarding, retries that are safe), the read path (read index) and the view of the
-//! cluster. Never touches RocksDB or a socket itself.
+//! Owns how the services of a node are put together: the write path, the read path, sessions, turns to lock entries, the members, the room
+//! for more and the upkeep. Never touches RocksDB or a socket itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
