@@ -422,7 +422,7 @@ fn keep_house(config: &Config, app: &App, parts: Arc<ProposerParts>, log: &LogSt
     watchdog::spawn_in(tasks, integrity::run(app.clone()));
     watchdog::spawn_in(tasks, levels::run(parts.clone(), config.feature_level_max));
     watchdog::spawn_in(tasks, room::run(app.clone()));
-    watchdog::spawn_in(tasks, wall::run(app.clone()));
+    watchdog::spawn_in(tasks, wall::run(parts.self_id, parts.peers.clone(), parts.wall_clocks.clone()));
     watchdog::spawn_in(tasks, maintenance::run(parts.clone(), retention));
     watchdog::spawn_in(tasks, members::reconciler::run(app.clone(), config.replace_dead_after));
     if let Some(schedule) = config.backups.clone() {

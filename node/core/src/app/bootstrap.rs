@@ -136,7 +136,7 @@ pub async fn become_member(
             return Ok(refuse_other_cluster(app, service, list).await?);
         }
         let hellos = ask_all(app, service, list).await?;
-        let was_member = membership.is_some() && !is_unsettled(app);
+        let was_member = membership.is_some() && !is_unsettled(app.node_id(), app.raft());
         let step = decide(app.node_id(), &service.identity.load(), list, was_member, &hellos)?;
         let now = format!("{step}");
         if now != said {

@@ -81,7 +81,7 @@ impl PeerService for ServiceHandle {
 
     fn membership_status(&self, peer: NodeDisk) -> MembershipStatus {
         match self.0.app.get() {
-            Some(app) => members::peer_status::of(app, peer),
+            Some(app) => members::peer_status::of(app.peers(), app.state(), peer),
             None => MembershipStatus::Unknown,
         }
     }
@@ -90,7 +90,7 @@ impl PeerService for ServiceHandle {
         let service = self.0.clone();
         Box::pin(async move {
             match service.app.get() {
-                Some(app) => members::peer_status::confirm(app, &service.join, peer).await,
+                Some(app) => members::peer_status::confirm(app.peers(), app.node_id(), &service.join, peer).await,
                 None => false,
             }
         })

@@ -6,6 +6,7 @@
 mod agreed;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,8 @@ use quorate_store::raft::{CommittedLeaderId, NodeId};
 use quorate_store::uptime::Uptime;
 use tokio::sync::{Notify, watch};
 
-use super::{App, Raft};
+use super::Raft;
+use super::peers::Peers;
 use crate::millis::{millis, wall_now};
 use crate::peer::message::{PeerRequest, PeerResponse};
 
@@ -295,13 +297,12 @@ pub fn voters(raft: &Raft) -> BTreeSet<NodeId> {
     raft.metrics().borrow_watched().membership_config.voter_ids().collect()
 }
 
-/// Asks the others, until it is aborted.
-pub async fn run(app: App) {
-    let clocks = app.wall_clocks();
+/// Asks the other members than this node, `node_id`, until it is aborted.
+pub async fn run(node_id: NodeId, peers: Arc<Peers>, clocks: Arc<WallClocks>) {
     loop {
-        let members: BTreeSet<NodeId> = app.peers().members().keys().copied().collect();
-        let others = members.iter().copied().filter(|id| *id != app.node_id());
-        join_all(others.map(|id| ask(&app, id))).await;
+        let members: BTreeSet<NodeId> = peers.members().keys().copied().collect();
+        let others = members.iter().copied().filter(|id| *id != node_id);
+        join_all(others.map(|id| ask(&peers, &clocks, id))).await;
         clocks.compare(&members);
         // A wait that ends early is as good.
         let _ = tokio::time::timeout(ASK_EVERY, clocks.wanted.notified()).await;
@@ -309,11 +310,11 @@ pub async fn run(app: App) {
 }
 
 /// Silence is no answer.
-async fn ask(app: &App, id: NodeId) {
+async fn ask(peers: &Peers, clocks: &WallClocks, id: NodeId) {
     let asked = Uptime::now();
-    match app.peers().ask(id, PeerRequest::Wall, Instant::now() + ASK).await {
+    match peers.ask(id, PeerRequest::Wall, Instant::now() + ASK).await {
         Ok(PeerResponse::Wall { wall }) => {
-            app.wall_clocks().note(id, Known::by(wall, asked, Uptime::now()));
+            clocks.note(id, Known::by(wall, asked, Uptime::now()));
         }
         Ok(other) => crate::debug!(node = id, ?other, "does not say what its wall clock shows"),
         Err(error) => crate::debug!(node = id, %error, "does not say what its wall clock shows"),

@@ -28,7 +28,7 @@ pub async fn told(app: &App, list: &JoinList) -> String {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let members = app.peers().members();
-        if members.is_empty() || app.members().view().hears_leader() || is_unsettled(app) {
+        if members.is_empty() || app.members().view().hears_leader() || is_unsettled(app.node_id(), app.raft()) {
             continue;
         }
         let mut others = list.clone();

@@ -5,19 +5,19 @@
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::{Membership, NodeId};
 
-use super::super::App;
+use super::super::Raft;
 
 /// Index of the entry that founds a cluster.
 const FOUNDING: u64 = 0;
 
-/// Whether this node's log makes it a member by a change that it never saw committed. The next leader may undo that: then the node
+/// Whether the log of this node, `node_id`, makes it a member by a change that it never saw committed. The next leader may undo that: then the node
 /// is no member, and never was. Nobody undoes the founding, which is the first entry.
-pub fn is_unsettled(app: &App) -> bool {
-    let metrics = app.raft().server_metrics();
+pub fn is_unsettled(node_id: NodeId, raft: &Raft) -> bool {
+    let metrics = raft.server_metrics();
     let metrics = metrics.borrow_watched();
     let [in_log, committed] = [&metrics.membership_config, &metrics.committed_membership_config];
     let index = in_log.log_id().map(|at| at.index());
-    is_only_in_log(app.node_id(), (index, in_log.membership()), committed.membership())
+    is_only_in_log(node_id, (index, in_log.membership()), committed.membership())
 }
 
 fn is_only_in_log(id: NodeId, (index, in_log): (Option<u64>, &Membership), committed: &Membership) -> bool {
