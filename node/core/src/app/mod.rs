@@ -353,7 +353,7 @@ impl App {
         &self.inner.locks
     }
 
-    /// Who this node is, who the others are, and who of them leads.
+    /// Ids of this node, the other members, and the leader among them.
     fn members(&self) -> &Members {
         &self.inner.members
     }

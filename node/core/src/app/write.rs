@@ -25,7 +25,7 @@ pub struct WritePath {
     view: Arc<View>,
     reads: Arc<ReadPath>,
     space: Arc<DiskSpace>,
-    /// Which forwarded writes take too long.
+    /// The log of forwarded writes that take too long.
     slow: SlowLog,
 }
 

@@ -82,19 +82,19 @@ pub struct ApiSettings {
 
 /// The API over one node.
 pub struct Api {
-    /// Who asks, and whether they may.
+    /// Proofs of who asks, and their rights.
     pub auth: Authenticator,
-    /// How much is let in.
+    /// Bounds of how much is let in.
     pub admission: Admission,
     /// The node.
     pub node: Node,
-    /// As configured.
+    /// The configuration.
     pub settings: ApiSettings,
-    /// What is counted.
+    /// Counts of everything.
     pub metrics: Arc<Metrics>,
     /// Term and leader as headers.
     pub hints: LeaderHeaders,
-    /// Which requests take too long.
+    /// The log of requests that take too long.
     pub slow: SlowLog,
     /// The cluster's names, once it is known.
     cluster: OnceLock<ClusterName>,

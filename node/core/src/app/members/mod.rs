@@ -33,7 +33,7 @@ use crate::peer::message::{PeerRequest, PeerResponse};
 use admission::JoinPolicy;
 use cluster_view::ClusterView;
 
-/// Who this node is, who the others are, and who of them leads.
+/// Ids of this node, the other members, and the leader among them.
 pub struct Members {
     identity: Arc<ArcSwap<Identity>>,
     view: Arc<View>,

@@ -60,21 +60,21 @@ pub struct AdmissionLimits {
 pub struct Admission {
     /// Requests being handled.
     pub in_flight: AtomicUsize,
-    /// Where requests are admitted.
+    /// Places of requests, by class.
     pub classes: Arc<RequestClasses>,
-    /// What each caller has taken.
+    /// Operations and bytes, by account.
     pub accounts: Arc<Accounts>,
     /// The turns of addresses.
     pub turns: Arc<Turns>,
-    /// What each caller holds of what there are few of.
+    /// Places that are few, by account.
     pub shares: Arc<Shares>,
-    /// Those of the port of clients, as far as operators are told of them.
+    /// Connections of the port of clients, as far as operators are told of them.
     pub connections: Arc<Connections>,
     /// Streams that observe an election.
     pub observers: AtomicUsize,
-    /// Where bodies have their place while their request is handled.
+    /// Memory for bodies while their request is handled.
     pub bodies: Arc<BodyMemory>,
-    /// Where long answers have theirs until they are taken.
+    /// Memory for long answers until they are taken.
     pub answers: AnswerMemory,
     /// Held by listings, counts and finds while they scan.
     pub scans: Arc<Semaphore>,
@@ -88,7 +88,7 @@ pub struct Admission {
     pub watch_reads: Arc<Semaphore>,
     /// Held by backups while they are given out.
     pub backups: Arc<Semaphore>,
-    /// Where claims stand that wait for tasks.
+    /// Lines of claims that wait for tasks.
     pub task_lines: TaskLines,
     answers_bytes_max: usize,
 }
@@ -101,12 +101,12 @@ pub struct AdmissionRequest<'c> {
     pub account: &'c OnceLock<Spender>,
     /// Whether it is served whatever its account owes.
     pub is_vital: bool,
-    /// When the answer has to be there.
+    /// The time at which the answer has to be there.
     pub deadline: Instant,
 }
 
 impl Admission {
-    /// Nothing is taken yet. `metrics` tell what is.
+    /// All of it free. The metrics tell what is taken.
     pub fn new(bounds: AdmissionLimits, metrics: &Metrics) -> Self {
         let classes = Arc::new(RequestClasses::new(bounds.classes));
         let accounts = Accounts::new(bounds.accounts);
@@ -183,7 +183,7 @@ impl Admission {
         places.into_iter().chain([self.bodies.room().told()]).chain(self.answers.told()).chain(rest).collect()
     }
 
-    /// What the server holds, for the metrics.
+    /// Requests and bytes that the server holds, for the metrics.
     pub fn load(&self) -> HttpLoad {
         let (body_bytes, answer_bytes) = (self.bodies.taken(), self.answers.held());
         HttpLoad { requests: self.in_flight.load(Ordering::Relaxed), body_bytes, answer_bytes }
