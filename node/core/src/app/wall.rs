@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
-use quorate_machine::mutants;
+use quorate_machine::mutants::Mutant;
 use quorate_machine::types::WallMillis;
 use quorate_store::raft::{CommittedLeaderId, NodeId};
 use quorate_store::uptime::Uptime;
@@ -237,7 +237,7 @@ impl WallClocks {
 
     /// Readings of the clocks of these nodes, from questions that were asked since then.
     fn readings(&self, of: &BTreeSet<NodeId>, own: WallMillis, now: Uptime, since: Option<Uptime>) -> Vec<Reading> {
-        let since = since.filter(|_| !mutants::is("old answers move the clock"));
+        let since = since.filter(|_| !Mutant::OldAnswersMoveTheClock.acts());
         let known = self.known.lock();
         let reading = |id: &NodeId| match *id == self.self_id {
             true => Some(Reading::exact(own)),

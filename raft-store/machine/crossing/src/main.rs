@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quorate_crossing::dearest::{self, SCENES};
 use quorate_crossing::{Kind, hunt};
-use quorate_machine::mutants;
+use quorate_machine::mutants::Mutant;
 
 /// What follows an option of the command line, if it is given.
 fn given(name: &str) -> Result<Option<String>, String> {
@@ -61,20 +61,22 @@ fn hunted(one: Option<&str>, seed: u64) -> Result<bool, String> {
     if !cfg!(debug_assertions) {
         return Err("mutants need a build with debug assertions".into());
     }
-    let chosen: Vec<_> = mutants::ALL.iter().filter(|(name, _)| one.is_none_or(|one| one == *name)).collect();
+    let all = Mutant::OF_MACHINE.iter().copied();
+    let chosen: Vec<_> = all.clone().filter(|mutant| one.is_none_or(|one| one == mutant.name())).collect();
     if chosen.is_empty() {
-        return Err(format!("there is no such mutant; there are {:?}", mutants::ALL));
+        let names: Vec<_> = all.map(Mutant::name).collect();
+        return Err(format!("there is no such mutant; there are {names:?}"));
     }
     let mut all = Vec::new();
-    for (name, forgets) in chosen {
-        let hunted = hunt::hunt(name, forgets, seed);
+    for mutant in chosen {
+        let hunted = hunt::hunt(mutant, seed);
         match &hunted.found {
             Some((steps, words)) if one.is_some() => println!("{steps} steps:\n{words}\n"),
             Some((_, words)) => {
                 let gist = words.rsplit_once("\n=> ").map_or("", |(_, gist)| gist).lines().next().unwrap_or_default();
-                println!("{name}: {gist:.200}");
+                println!("{mutant}: {gist:.200}");
             }
-            None => println!("{name}: not found"),
+            None => println!("{mutant}: not found"),
         }
         all.push(hunted);
     }

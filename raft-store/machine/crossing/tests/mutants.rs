@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use quorate_crossing::hunt::{self, Hunted};
-use quorate_machine::mutants;
+use quorate_machine::mutants::Mutant;
 
 /// Hunts all mutants, one on each processor at a time: a thread has a mutant of its own.
 fn hunt_all() -> Vec<Hunted> {
@@ -16,8 +16,8 @@ fn hunt_all() -> Vec<Hunted> {
             scope.spawn(|| {
                 loop {
                     let nth = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((name, forgets)) = mutants::ALL.get(nth) else { return };
-                    let hunted = hunt::hunt(name, forgets, 1);
+                    let Some(mutant) = Mutant::OF_MACHINE.get(nth) else { return };
+                    let hunted = hunt::hunt(*mutant, 1);
                     done.lock().unwrap().push((nth, hunted));
                 }
             });
@@ -31,8 +31,8 @@ fn hunt_all() -> Vec<Hunted> {
 #[test]
 fn each_mutant_is_found_within_a_minute() {
     let hunted = hunt_all();
-    assert_eq!(hunted.len(), mutants::ALL.len());
+    assert_eq!(hunted.len(), Mutant::OF_MACHINE.len());
     println!("{}", hunt::table(&hunted));
-    let at_large: Vec<_> = hunted.iter().filter(|hunted| hunted.found.is_none()).map(|hunted| hunted.name).collect();
+    let at_large: Vec<_> = hunted.iter().filter(|hunted| hunted.found.is_none()).map(|hunted| hunted.mutant).collect();
     assert!(at_large.is_empty(), "not found: {at_large:?}");
 }

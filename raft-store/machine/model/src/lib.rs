@@ -11,6 +11,7 @@
 
 pub mod world;
 
+use quorate_machine::mutants::Mutant;
 use stateright::{Model, Property};
 
 use world::{Rule, Seen, World};
@@ -24,8 +25,8 @@ pub struct Bounds {
     pub slots: u32,
     /// How many steps a run has.
     pub steps: usize,
-    /// A bug to try it with, see [`quorate_machine::mutants`].
-    pub mutant: Option<&'static str>,
+    /// A bug to try it with.
+    pub mutant: Option<Mutant>,
 }
 
 /// What a client may ask for.

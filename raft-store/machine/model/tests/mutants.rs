@@ -1,19 +1,20 @@
 //! Each bug on purpose that is meant for the model breaks its rule, so the check would find a bug of its kind.
 #![cfg(debug_assertions)]
 
+use quorate_machine::mutants::Mutant;
 use quorate_model::Bounds;
 use quorate_model::world::Rule;
 use stateright::{Checker, HasDiscoveries, Model};
 
 /// Mutants, and the rule that each breaks first.
-const MEANT: [(&str, Rule); 7] = [
-    ("any token guards", Rule::Guard),
-    ("tokens come twice", Rule::Growing),
-    ("one slot too many", Rule::Slots),
-    ("sessions end early", Rule::Early),
-    ("renewals are forgotten", Rule::Early),
-    ("outcomes are forgotten", Rule::Once),
-    ("any token releases", Rule::Early),
+const MEANT: [(Mutant, Rule); 7] = [
+    (Mutant::AnyTokenGuards, Rule::Guard),
+    (Mutant::TokensComeTwice, Rule::Growing),
+    (Mutant::OneSlotTooMany, Rule::Slots),
+    (Mutant::SessionsEndEarly, Rule::Early),
+    (Mutant::RenewalsAreForgotten, Rule::Early),
+    (Mutant::OutcomesAreForgotten, Rule::Once),
+    (Mutant::AnyTokenReleases, Rule::Early),
 ];
 
 #[test]

@@ -7,7 +7,7 @@ use bincode::{Decode, Encode};
 
 use super::{family, named, strip_family};
 use crate::codec::CodecError;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{ClusterMillis, LockMode, LockName, LockSpace, Name, Revision, SessionId, Value, WallMillis};
 
 /// What is known of a lock beside its parties.
@@ -34,11 +34,10 @@ pub struct LockHead {
 impl LockHead {
     /// Whether one more could hold it now, were it the first in the queue.
     pub fn admits(&self, mode: LockMode) -> bool {
+        let slots = self.slots + u32::from(Mutant::OneSlotTooMany.acts());
         let has_room = match (self.holders, self.mode, mode) {
             (0, ..) | (_, LockMode::Shared, LockMode::Shared) => true,
-            (holders, LockMode::Exclusive, LockMode::Exclusive) => {
-                holders < self.slots || (mutants::is("one slot too many") && holders == self.slots)
-            }
+            (holders, LockMode::Exclusive, LockMode::Exclusive) => holders < slots,
             _ => false,
         };
         self.not_before.is_none() && has_room

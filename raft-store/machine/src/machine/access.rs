@@ -12,7 +12,7 @@ use crate::codec;
 use crate::keyspace::access;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     AccessFault, AccessOp, AccessReply, Bounded, Command, NewToken, Outcome, Rejection, RoleName, RoleRow, SessionId,
     TokenId, TokenRow, UserName, UserRow, Waker,
@@ -35,7 +35,7 @@ impl<V: View> Applier<'_, V> {
     /// Whether a caller may give up or change what a session holds under a name: it is their session, or they may administer the name.
     /// Who knows the token alone may not: everybody who may read the lock sees it.
     pub(super) fn may_act_for(&mut self, session: SessionId, name: &str, caller: &Caller) -> Result<bool, Fault> {
-        if !caller.is_judged() || mutants::is("any token is anybody's") {
+        if !caller.is_judged() || Mutant::AnyTokenIsAnybodys.acts() {
             return Ok(true);
         }
         if self.session_row(session)?.is_some_and(|row| row.principal == caller.principal) {

@@ -14,7 +14,7 @@ use crate::document::{Criteria, Json, Steps, TooDear};
 use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{index, sequence};
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::rules::{IndexRule, RuleFault, SequenceName, candidates};
 use crate::types::CollectionRow;
 use crate::types::{ContentKind, Key, Rejection, WallMillis};
@@ -46,7 +46,7 @@ pub(super) struct IndexKey {
 impl<V: View> Applier<'_, V> {
     /// What is at hand of collections is not so any more.
     pub(super) fn forget_collections(&mut self) {
-        if !mutants::is("collections outlive their rules") {
+        if !Mutant::CollectionsOutliveTheirRules.acts() {
             self.batch.known_collections.clear();
         }
     }
@@ -168,7 +168,7 @@ impl<V: View> Applier<'_, V> {
         if collection.rules.indexes().is_empty() {
             return Ok(());
         }
-        if mutants::is("joint removals stay indexed") && after.is_none() && self.batch.joint.is_some() {
+        if Mutant::JointRemovalsStayIndexed.acts() && after.is_none() && self.batch.joint.is_some() {
             return Ok(());
         }
         if is_value_the_same(key, before, after)? {
@@ -245,7 +245,7 @@ pub(super) fn understood<'c>(
 fn document_of<'a>(row_key: &[u8], row: &EntryRow<'a>) -> Result<Option<Json<'a>>, Fault> {
     match row.kind {
         ContentKind::Bytes => Ok(None),
-        ContentKind::Json if mutants::is("great numbers are not read") => {
+        ContentKind::Json if Mutant::GreatNumbersAreNotRead.acts() => {
             Json::parse(row.data).map(Some).map_err(|error| Fault::Invariant(error.to_string()))
         }
         ContentKind::Json => match Json::parse_stored(row.data) {

@@ -6,7 +6,7 @@ use super::Applier;
 use super::stop::Tried;
 use super::view::{Fault, Most, View};
 use crate::keyspace::lock_queue;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{Guard, Rejection, Revision};
 
 impl<V: View> Applier<'_, V> {
@@ -14,7 +14,7 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn check_guard(&self, guard: Option<&Guard>) -> Tried<()> {
         let Some(guard) = guard else { return Ok(()) };
         let is_held = self.overlay.peek(&lock_queue::holder_key(&guard.lock, guard.token))?.is_some();
-        if is_held || mutants::is("any token guards") {
+        if is_held || Mutant::AnyTokenGuards.acts() {
             return Ok(());
         }
         let holder = self.newest_token(guard)?;

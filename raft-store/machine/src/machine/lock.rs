@@ -13,7 +13,7 @@ use crate::keyspace::audit::AuditEffect;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::{lock, relocked};
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Shown, Waker, WriteOp};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
@@ -89,7 +89,7 @@ impl<V: View> Applier<'_, V> {
         };
         let amount = |bytes| Amount::of_entry(key.as_bytes(), Some(bytes));
         self.count_in_prefixes(row_key, key.as_bytes(), amount(replaced.len()), amount(new_bytes))?;
-        if let Some(session) = before.session.filter(|_| !mutants::is("locks have no bytes")) {
+        if let Some(session) = before.session.filter(|_| !Mutant::LocksHaveNoBytes.acts()) {
             self.count_session_bytes(session, replaced.len(), new_bytes)?;
         }
         self.move_lock(key.as_bytes(), before.locked_until, after.locked_until)
@@ -98,7 +98,7 @@ impl<V: View> Applier<'_, V> {
     /// Keeps what the lock on an entry was until the revision just taken, for who reads it as of before.
     pub(super) fn remember_lock(&mut self, key: &Key, before: &EntryMeta) -> Result<AuditEffect, Fault> {
         let mut lock = LockBefore::of(before);
-        if mutants::is("locks change the past") {
+        if Mutant::LocksChangeThePast.acts() {
             // It is of no version, so nobody reads it.
             lock.version = 0;
         }
@@ -122,7 +122,7 @@ impl<V: View> Applier<'_, V> {
         let Some(until) = ended else {
             return self.move_row(key, before, after, lock::row_key);
         };
-        if !mutants::is("locks that ended leave rows") {
+        if !Mutant::LocksThatEndedLeaveRows.acts() {
             self.forget_work(&lock::row_key(until, key))?;
         }
         self.move_row(key, None, after, lock::row_key)

@@ -13,7 +13,7 @@ use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{self, AttachedKind, PartyAt};
 use crate::keyspace::timer::TimerKind;
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     Acquire, Bounded, ClusterMillis, Counted, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome,
     Question, Rejection, Revision, SessionId, Value,
@@ -202,7 +202,7 @@ impl<V: View> Applier<'_, V> {
     ) -> Result<LockReply, Fault> {
         assert!(head.admits(party.mode), "{lock:?} as {head:?} given to {party:?}");
         self.take_revision()?;
-        let token = if mutants::is("tokens come twice") { self.vars.revision & !7 } else { self.vars.revision };
+        let token = if Mutant::TokensComeTwice.acts() { self.vars.revision & !7 } else { self.vars.revision };
         head.holders += 1;
         head.mode = party.mode;
         self.place_party(lock, party.session, PartyAt::Holding(token))?;
@@ -237,7 +237,7 @@ impl<V: View> Applier<'_, V> {
 
     fn release(&mut self, lock: &LockName, token: Revision, caller: &Caller) -> Tried<LockReply> {
         let mut token = token;
-        if mutants::is("any token releases") {
+        if Mutant::AnyTokenReleases.acts() {
             token = self.any_token(lock)?.unwrap_or(token);
         }
         let Some(party) = self.decoded::<HolderRow>(&lock_queue::holder_key(lock, token))? else {
@@ -318,7 +318,7 @@ impl<V: View> Applier<'_, V> {
             PartyAt::Holding(token) => self.drop_holder(lock, token, op)?,
             PartyAt::Waiting(place) => {
                 let until = self.waiter(lock, place)?.until;
-                if !mutants::is("who leaves keeps a timer") {
+                if !Mutant::WhoLeavesKeepsATimer.acts() {
                     self.disarm(until, TimerKind::Place, &lock_queue::place_subject(lock, place))?;
                 }
                 self.drop_waiter(lock, place)?;
@@ -352,7 +352,7 @@ impl<V: View> Applier<'_, V> {
             return Ok(());
         }
         let subject = lock.to_bytes();
-        if let Some(before) = head.not_before.replace(until).filter(|_| !mutants::is("shorter delays stay")) {
+        if let Some(before) = head.not_before.replace(until).filter(|_| !Mutant::ShorterDelaysStay.acts()) {
             self.disarm(before, TimerKind::LockDelay, &subject)?;
         }
         self.arm(until, TimerKind::LockDelay, &subject)

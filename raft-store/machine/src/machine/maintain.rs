@@ -13,7 +13,7 @@ use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
 /// Audit groups read at a time.
@@ -181,7 +181,7 @@ impl<V: View> Applier<'_, V> {
                 self.overlay.delete_known(history::row_key(key.as_bytes(), previous.revision), previous.row)?;
                 rows += 1;
             }
-            if removed && !mutants::is("tombstones stay") {
+            if removed && !Mutant::TombstonesStay.acts() {
                 let tombstone = history::row_key(key.as_bytes(), line.revision);
                 let mark = hasher.mark(&tombstone, history::TOMBSTONE);
                 self.overlay.delete_known(tombstone, mark)?;

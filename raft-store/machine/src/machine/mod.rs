@@ -62,7 +62,7 @@ use crate::command_codec;
 use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
 use crate::keyspace::changes::{self, KeyChange};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::CollectionRow;
 use crate::types::{
     AccessFault, Action, Batch, Command, Key, MembersFault, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed,
@@ -197,14 +197,14 @@ impl<'v, V: View> Applier<'v, V> {
         let is_first = self.batch.index == 0;
         self.begin(index, batch.seed);
         let clock_before = self.vars.clock;
-        if is_first || !mutants::is("the clock stands in a call") {
+        if is_first || !Mutant::TheClockStandsInACall.acts() {
             self.vars.clock = clock_before.max(batch.clock);
         }
-        if is_first || !mutants::is("the wall clock stands in a call") {
+        if is_first || !Mutant::TheWallClockStandsInACall.acts() {
             self.move_wall(batch.wall)?;
         }
         self.drop_old_buckets(clock_before);
-        if is_first || !mutants::is("timers fire once a call") {
+        if is_first || !Mutant::TimersFireOnceACall.acts() {
             self.batch.fired = self.fire_due()?;
         }
         let mut replies = Vec::with_capacity(batch.commands.len());
@@ -230,18 +230,18 @@ impl<'v, V: View> Applier<'v, V> {
         if before.index == 0 {
             return;
         }
-        if mutants::is("budgets go on") {
+        if Mutant::BudgetsGoOn.acts() {
             self.batch.budget = before.budget;
         }
-        if mutants::is("collections outlive their rules") {
+        if Mutant::CollectionsOutliveTheirRules.acts() {
             self.batch.known_collections = before.known_collections;
-        } else if mutants::is("quotas outlive their change") || mutants::is("looks at hand are free") {
+        } else if Mutant::QuotasOutliveTheirChange.acts() || Mutant::LooksAtHandAreFree.acts() {
             self.batch.known_quotas = before.known_quotas;
         }
-        if mutants::is("audit begins with the call") {
+        if Mutant::AuditBeginsWithTheCall.acts() {
             self.batch.start = before.start;
         }
-        if mutants::is("one randomness for a call") {
+        if Mutant::OneRandomnessForACall.acts() {
             self.batch.seed = before.seed;
         }
     }
@@ -333,7 +333,7 @@ impl<'v, V: View> Applier<'v, V> {
                 }
                 let principal = command.principal.clone();
                 let reply = self.execute(command)?;
-                if is_kept(&reply.outcome) && !mutants::is("outcomes are forgotten") {
+                if is_kept(&reply.outcome) && !Mutant::OutcomesAreForgotten.acts() {
                     self.keep_reply(&id.0, (fingerprint, encoded.len()), &reply, &principal)?;
                 }
                 Ok(reply)

@@ -12,7 +12,7 @@ use super::view::{Fault, Most, Page, Row, View, Write};
 use crate::digest::{RowHasher, RowMark};
 use crate::keyspace::bucket;
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 
 /// A view with pending writes over it.
 pub(super) struct Overlay<'v, V: View> {
@@ -68,7 +68,7 @@ impl<'v, V: View> Overlay<'v, V> {
     /// Counts a row that is written or deleted, and refuses one that nobody could read again.
     fn count(&mut self, key: &[u8], row: Option<&[u8]>) -> Result<(), Fault> {
         let bytes = row.map_or(0, <[u8]>::len);
-        if !(mutants::is("rows at hand are free") && self.slots.contains_key(key)) {
+        if !(Mutant::RowsAtHandAreFree.acts() && self.slots.contains_key(key)) {
             self.count_bytes(key.len().saturating_add(bytes));
         }
         match bytes > limits::ROW_BYTES_MAX {
@@ -280,7 +280,7 @@ impl<'v, V: View> Overlay<'v, V> {
                 page.fill(rows)
             }
             let Some(rest) = rest else { break };
-            let is_cut = mutants::is("pages end where stored ones do") || mutants::is("ranges end with stored pages");
+            let is_cut = Mutant::PagesEndWhereStoredOnesDo.acts() || Mutant::RangesEndWithStoredPages.acts();
             if is_cut && !page.rows.is_empty() {
                 break;
             }
@@ -340,7 +340,7 @@ impl<'v, V: View> Overlay<'v, V> {
         assert!(self.before.is_empty(), "buckets are dropped among changes that can be undone");
         for family in bucket::FAMILIES {
             let (start, end) = bucket::range(family, 0, oldest);
-            if !mutants::is("dropped buckets stay pending") {
+            if !Mutant::DroppedBucketsStayPending.acts() {
                 let range = self.slots.range::<[u8], _>((Bound::Included(&start[..]), Bound::Excluded(&end[..])));
                 let keys: Vec<Vec<u8>> = range.map(|(key, _)| key.clone()).collect();
                 keys.iter().for_each(|key| drop(self.slots.remove(key)));

@@ -11,7 +11,7 @@ use super::view::{Fault, Most, View};
 use crate::codec;
 use crate::keyspace::quota;
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     BeyondQuota, Counted, PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject, Rejection,
 };
@@ -96,7 +96,7 @@ impl<V: View> Applier<'_, V> {
         // Before the look at what is at hand: what a batch takes does not depend on what was looked for before it.
         let known = self.batch.known_quotas.last.as_ref().filter(|(known, _)| known == name);
         let known = known.map(|(_, around)| Arc::clone(around));
-        if known.is_none() || !mutants::is("looks at hand are free") {
+        if known.is_none() || !Mutant::LooksAtHandAreFree.acts() {
             self.take_bytes(limits::LOOK_BYTES);
         }
         if let Some(around) = known {
@@ -150,7 +150,10 @@ impl<V: View> Applier<'_, V> {
         before: Amount,
         after: Amount,
     ) -> Result<(), Fault> {
-        if before == after || (mutants::is("removals stay in quotas") && after == Amount::default()) {
+        if Mutant::RemovalsStayInQuotas.acts() && after == Amount::default() {
+            return Ok(());
+        }
+        if before == after {
             return Ok(());
         }
         for (subject, _) in self.quotas_around(name)?.iter() {
@@ -201,17 +204,18 @@ impl<V: View> Applier<'_, V> {
         &mut self,
         principal: &str,
         before: PrincipalUse,
-        after: PrincipalUse,
+        mut after: PrincipalUse,
     ) -> Result<(), Fault> {
         if principal.is_empty() {
             return Ok(());
         }
+        if Mutant::LocksStayWithTheirPrincipal.acts() {
+            after.locks = after.locks.max(before.locks);
+        }
         let row_key = quota::use_key(&QuotaSubject::Principal(principal.to_owned()));
         let mut used: PrincipalUse = self.decoded(&row_key)?.unwrap_or_default();
         used.sessions = moved(used.sessions, before.sessions, after.sessions);
-        if !(mutants::is("locks stay with their principal") && after.locks < before.locks) {
-            used.locks = moved(used.locks, before.locks, after.locks);
-        }
+        used.locks = moved(used.locks, before.locks, after.locks);
         let row = (used != PrincipalUse::default()).then(|| codec::encode(&used));
         self.overlay.replace(&row_key, row).map(drop)
     }

@@ -13,7 +13,7 @@ use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::task::TaskRow;
 use crate::keyspace::{entry, family, task};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{Outcome, PrefixUse, QuotaState, QuotaSubject, TaskState};
 
 /// Most rows of a prefix that are counted in one step.
@@ -76,7 +76,7 @@ fn count_rows<V: View>(
     let mut place = None;
     for (row_key, row) in &page {
         applier.take_bytes(row.len());
-        if !mutants::is("quotas count from now on") {
+        if !Mutant::QuotasCountFromNowOn.acts() {
             used.exchange(Amount::default(), amount_of_row(row_key, row)?);
         }
         place = Some([row_key.as_slice(), &[0]].concat());

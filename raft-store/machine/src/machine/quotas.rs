@@ -10,7 +10,7 @@ use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::quota;
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{Bounded, Outcome, PrefixUse, QuotaBounds, QuotaOp, QuotaRow, QuotaState, QuotaSubject, Rejection};
 
 /// Something that is not refused: the row as it is now, and whether that is a change.
@@ -37,7 +37,7 @@ impl<V: View> Applier<'_, V> {
                 if is_change {
                     self.take_revision()?;
                     self.record(audit, Some(key), caller, AuditEffect::Beside);
-                    if !mutants::is("quotas outlive their change") {
+                    if !Mutant::QuotasOutliveTheirChange.acts() {
                         self.batch.known_quotas = KnownQuotas::default();
                     }
                 }

@@ -10,7 +10,7 @@ use super::{Applier, Caller, stored_key};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{family, family_range};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     Comparison, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, Rejection, RemoveStep, Removed, Revision, Shown,
     StepRejected, TxnRefusal, WriteOp,
@@ -139,7 +139,7 @@ impl<V: View> Applier<'_, V> {
             let Some((last, _)) = page.last() else { return Ok(()) };
             start = [last.as_slice(), &[0]].concat();
             for (row_key, row) in &page {
-                if self.is_too_much_since(taken_before) && !mutants::is("ranges end with stored pages") {
+                if self.is_too_much_since(taken_before) && !Mutant::RangesEndWithStoredPages.acts() {
                     return Ok(());
                 }
                 self.take_bytes(row_key.len() + row.len() + limits::LOOK_BYTES);

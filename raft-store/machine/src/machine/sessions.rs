@@ -15,7 +15,7 @@ use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{entry, gates, lock_queue};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     Bounded, ClusterMillis, Counted, Key, LockName, Outcome, PrincipalUse, Rejection, SessionId, SessionOp,
     SessionReply, Waker,
@@ -113,7 +113,7 @@ impl<V: View> Applier<'_, V> {
                 renewed.push(None);
                 continue;
             };
-            if !mutants::is("renewals are forgotten") {
+            if !Mutant::RenewalsAreForgotten.acts() {
                 row.expires_at = row.expires_at.max(self.vars.clock.saturating_add(row.ttl_ms));
             }
             renewed.push(Some((row.ttl_ms, row.expires_at)));
@@ -208,7 +208,7 @@ impl<V: View> Applier<'_, V> {
         let id = session::decode_id(subject)?;
         match self.session_row(id)? {
             Some(mut row) if row.armed_at == at => {
-                let early = u64::from(mutants::is("sessions end early"));
+                let early = u64::from(Mutant::SessionsEndEarly.acts());
                 if row.expires_at <= self.vars.clock + early {
                     return self.end_session(id, AuditOp::SessionExpire, Caller::default());
                 }
@@ -224,7 +224,7 @@ impl<V: View> Applier<'_, V> {
     /// of tasks and grants that the batch has no room for follow in the next ones.
     pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, caller: Caller) -> Result<(), Fault> {
         let mut locks = self.take_session(id, op, caller)?;
-        locks.retain(|_| !mutants::is("ended sessions grant nothing"));
+        locks.retain(|_| !Mutant::EndedSessionsGrantNothing.acts());
         locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
     }
 
@@ -280,7 +280,7 @@ impl<V: View> Applier<'_, V> {
             }
             AttachedKind::Task if self.has_taken_its_part() => return Ok(Taken::Later),
             AttachedKind::Task => self.task_session_over(subject, caller)?,
-            AttachedKind::Barrier if mutants::is("ended sessions stay in barriers") => {}
+            AttachedKind::Barrier if Mutant::EndedSessionsStayInBarriers.acts() => {}
             AttachedKind::Barrier => self.leave_barrier(&gates::name_of(subject).map_err(damaged)?, id)?,
         }
         Ok(Taken::Gone)

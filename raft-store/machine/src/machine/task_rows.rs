@@ -12,7 +12,7 @@ use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::session::AttachedKind;
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::timer::TimerKind;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{QueueName, TaskHead, TaskId, TaskState, Waker};
 
 /// A queue while a command is about it.
@@ -45,7 +45,7 @@ impl<V: View> Applier<'_, V> {
     /// A task, if it is there.
     pub(super) fn task_row(&mut self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
         let row_key = task::row_key(queue, id);
-        let is_free = mutants::is("tasks at hand are free") && self.overlay.is_at_hand(&row_key);
+        let is_free = Mutant::TasksAtHandAreFree.acts() && self.overlay.is_at_hand(&row_key);
         let Some(row) = self.overlay.get(&row_key)? else { return Ok(None) };
         let (bytes, row) = (row.len(), codec::decode(row).map_err(|error| Fault::row(&row_key, error))?);
         if !is_free {

@@ -13,7 +13,7 @@ use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::session;
 use crate::keyspace::task::{self, TaskRow};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     AfterFailure, ClaimedTask, ContentKind, NewTask, Outcome, PlanTask, QueueName, Recurrence, Rejection, Reply,
     Requeue, ScheduledTask, SessionId, Start, TaskHead, TaskId, TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb,
@@ -379,7 +379,7 @@ impl<V: View> Applier<'_, V> {
         after_failure(&mut queue, &mut row.head, SESSION_OVER.into(), AfterFailure::Retry, self.vars.wall);
         self.put_task(&mut queue, &id, Some(before), Some(row))?;
         self.record_task(TaskAct::RunOut, &queue, &id, caller);
-        if mutants::is("ended sessions keep claims counted") {
+        if Mutant::EndedSessionsKeepClaimsCounted.acts() {
             return Ok(());
         }
         self.close_queue(queue)

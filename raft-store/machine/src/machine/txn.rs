@@ -14,7 +14,7 @@ use super::{Applier, Caller, Vars};
 use crate::document::Subject;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::entry::{self, EntryRow};
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::types::{
     Branch, Branched, Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepRejected, StepReply, Txn, TxnReply,
     Written,
@@ -58,7 +58,7 @@ impl<V: View> Applier<'_, V> {
             Ok(_) => self.overlay.keep(),
             Err(rejected) => {
                 self.overlay.undo();
-                if !mutants::is("undone revisions stay") {
+                if !Mutant::UndoneRevisionsStay.acts() {
                     self.vars.revision = revision;
                 }
                 self.batch.lines.truncate(lines);

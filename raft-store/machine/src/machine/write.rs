@@ -18,7 +18,7 @@ use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
-use crate::mutants;
+use crate::mutants::Mutant;
 use crate::rules::{RuleFault, Rules};
 use crate::types::CollectionRow;
 use crate::types::{
@@ -253,16 +253,14 @@ impl<V: View> Applier<'_, V> {
         let times = |meta: Option<&EntryMeta>| meta.map_or((None, None), |meta| (meta.expires_at, meta.locked_until));
         let ((expired, unlocked), (expires, unlocks)) = (times(before), times(after));
         self.move_row(key, expired, expires, deadline::row_key)?;
-        if !(mutants::is("claims have no end") && unlocks.is_some()) {
-            self.move_lock(key, unlocked, unlocks)?;
-        }
+        let unlocks = unlocks.filter(|_| !Mutant::ClaimsHaveNoEnd.acts());
+        self.move_lock(key, unlocked, unlocks)?;
         let session = |meta: Option<&EntryMeta>| meta.and_then(|meta| meta.session);
         let (left, joined) = (session(before), session(after));
         left.map_or(Ok(()), |id| self.count_session_bytes(id, old_bytes, 0))?;
         if left != joined {
-            if !(mutants::is("entries stay on their session") && joined.is_some()) {
-                left.map_or(Ok(()), |id| self.detach(id, AttachedKind::Entry, key))?;
-            }
+            let stays = Mutant::EntriesStayOnTheirSession.acts() && joined.is_some();
+            left.filter(|_| !stays).map_or(Ok(()), |id| self.detach(id, AttachedKind::Entry, key))?;
             joined.map_or(Ok(()), |id| self.attach(id, AttachedKind::Entry, key, Vec::new()))?;
         }
         joined.map_or(Ok(()), |id| self.count_session_bytes(id, 0, new_bytes))?;
