@@ -74,13 +74,13 @@ fn command(dice: &mut StdRng, term: u64, index: u64, n: u64) -> Command {
     let bytes = if dice.random_ratio(1, 200) { dice.random_range(40_000..90_000) } else { dice.random_range(0..900) };
     let mut data = format!("{term}.{index}.{n} ").into_bytes();
     data.resize(data.len() + bytes, b'x');
-    let upsert = Change::Upsert(Value { kind: ContentKind::Bytes, data });
+    let upsert = Change::Put(Value { kind: ContentKind::Bytes, data });
     let (change, expiry) = match dice.random_range(0..10) {
         0 => (Change::Remove, Expiry::Never),
         1 => (upsert, Expiry::After(dice.random_range(1..100_000))),
         _ => (upsert, Expiry::Never),
     };
-    let (expect, condition) = (Expect::Any, Criteria::default());
+    let (expect, condition) = (Expect::ANY, Criteria::default());
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     let request_id = dice.random_ratio(1, 3).then(|| RequestId(format!("id-{term}-{index}-{n}")));
     Command { request_id, ..Command::unnamed(Action::Write(op)) }

@@ -93,7 +93,7 @@ impl Impostor {
 
 fn put(key: &str) -> PeerRequest {
     let op = WriteOp {
-        change: Change::Upsert(Value { kind: ContentKind::Bytes, data: b"forged".to_vec() }),
+        change: Change::Put(Value { kind: ContentKind::Bytes, data: b"forged".to_vec() }),
         ..WriteOp::removal(Key::new(key).expect("a key"), false)
     };
     let command = command_codec::encode_command(&Command::unnamed(Action::Write(op))).to_vec();

@@ -19,7 +19,7 @@ use quorate_machine::limits::{LOOK_BYTES, TXN_EFFECT_BYTES_MAX, VALUE_BYTES_MAX}
 use quorate_machine::query::KeyRead;
 use quorate_machine::types::{
     Action, Branch, Change, Compared, Comparison, ComparisonOperator, Entry, Expect, Expiry, Key, ListStep, Listed,
-    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, Txn, Value, WriteOp,
+    RemoveStep, Removed, Revision, SessionId, Shown, Step, StepReply, Txn, WriteOp,
 };
 use quorate_node_core::gateway::auth::requirement;
 use quorate_node_core::gateway::call::Call;
@@ -258,9 +258,9 @@ pub fn put(request: PutRequest) -> Result<(WriteOp, Keeps), Status> {
     }
     let op = WriteOp {
         key: name,
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Criteria::default(),
-        change: Change::Upsert(value(&data)),
+        change: Change::Put(value(&data)),
         expiry: Expiry::Usual,
         return_previous: prev_kv,
         // A number that no lease has is told of where the put is carried out, which it may not be.
@@ -274,16 +274,12 @@ pub fn put(request: PutRequest) -> Result<(WriteOp, Keeps), Status> {
 /// the write is refused where it is carried out, unless there is one by then.
 pub fn take_over(entry: Option<Entry>, op: &mut WriteOp, keeps: Keeps) -> bool {
     let Some(entry) = entry else {
-        op.expect = Expect::Cas(NO_TOKEN);
-        if let Change::Upsert(value) = &mut op.change {
-            let value = Value { kind: value.kind, data: std::mem::take(&mut value.data) };
-            op.change = Change::Replace(value);
-        }
+        op.expect = Expect::cas(NO_TOKEN).and_present();
         return false;
     };
-    op.expect = Expect::Cas(entry.meta.cas);
+    op.expect = Expect::cas(entry.meta.cas);
     if keeps.value {
-        op.change = Change::Upsert(entry.value);
+        op.change = Change::Put(entry.value);
     }
     if keeps.lease {
         op.session = entry.meta.session;

@@ -252,12 +252,12 @@ async fn rules_are_set_and_removed_under_conditions_and_shown_with_their_indexes
     ];
     let row = collection(text, stages);
     for (header, expect) in [
-        (None, Expect::Any),
-        (Some(("If-None-Match", "*")), Expect::Absent),
-        (Some(("If-Match", "*")), Expect::Present),
-        (Some(("If-Match", "\"8\"")), Expect::Cas(8)),
-        (Some(("If-Match", "\"8\", \"9\"")), Expect::AnyOf(vec![8, 9])),
-        (Some(("If-None-Match", "\"8\"")), Expect::NoneOf(vec![8])),
+        (None, Expect::ANY),
+        (Some(("If-None-Match", "*")), Expect::ABSENT),
+        (Some(("If-Match", "*")), Expect::PRESENT),
+        (Some(("If-Match", "\"8\"")), Expect::cas(8).and_present()),
+        (Some(("If-Match", "\"8\", \"9\"")), Expect::any_of(vec![8, 9]).and_present()),
+        (Some(("If-None-Match", "\"8\"")), Expect::none_of(vec![8])),
     ] {
         server.backend.come_to(Outcome::RulesSet(Some(Box::new(row.clone()))));
         let headers: Vec<_> = [JSON].into_iter().chain(header).collect();
@@ -295,7 +295,7 @@ async fn rules_are_set_and_removed_under_conditions_and_shown_with_their_indexes
         read(&server.ask("DELETE", "/v1/collections/a/b", &[("If-Match", "\"2\"")], b"").await);
     assert_eq!(&*removed.name, "a/b");
     let Action::Rules(op) = last_action(&server) else { panic!("not about rules") };
-    assert_eq!((op.expect, op.change), (Expect::Cas(2), RulesChange::Remove));
+    assert_eq!((op.expect, op.change), (Expect::cas(2).and_present(), RulesChange::Remove));
     let problem = server.ask("DELETE", "/v1/collections/a/b", &[], b"").await.problem();
     assert_eq!((problem.code, &*problem.detail), (ErrorCode::NotFound, "the collection `a/b` is not declared"));
     let ask = async |method: &str, headers: &[(&str, &str)], body: &[u8]| {

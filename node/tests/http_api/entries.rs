@@ -138,34 +138,41 @@ async fn headers_and_parameters_become_the_right_command() {
     let value = || Value { kind: ContentKind::Json, data: b"1".to_vec() };
     let (never, usual) = (Expiry::Never, Expiry::Usual);
     let rows = [
-        ("PUT", "/v1/kv/k", None, Change::Upsert(value()), Expect::Any, usual),
-        ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Upsert(value()), Expect::Any, Expiry::After(9)),
-        ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Upsert(value()), Expect::Any, never),
-        ("PUT", "/v1/kv/k?ttl=keep", None, Change::Upsert(value()), Expect::Any, Expiry::Keep),
-        ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Insert(value()), Expect::Absent, usual),
-        ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Replace(value()), Expect::Present, usual),
-        ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Replace(value()), Expect::Cas(7), usual),
+        ("PUT", "/v1/kv/k", None, Change::Put(value()), Expect::ANY, usual),
+        ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Put(value()), Expect::ANY, Expiry::After(9)),
+        ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Put(value()), Expect::ANY, never),
+        ("PUT", "/v1/kv/k?ttl=keep", None, Change::Put(value()), Expect::ANY, Expiry::Keep),
+        ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Put(value()), Expect::ABSENT, usual),
+        ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Put(value()), Expect::PRESENT, usual),
+        ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Put(value()), Expect::cas(7).and_present(), usual),
         (
             "PUT",
             "/v1/kv/k",
             Some(("If-Match", "\"7\", \"8\"")),
-            Change::Replace(value()),
-            Expect::AnyOf(vec![7, 8]),
+            Change::Put(value()),
+            Expect::any_of(vec![7, 8]).and_present(),
             usual,
         ),
-        ("PUT", "/v1/kv/k", Some(("If-None-Match", "\"7\"")), Change::Upsert(value()), Expect::NoneOf(vec![7]), usual),
-        ("PATCH", "/v1/kv/k", None, patch("{\"a\":1}"), Expect::Any, Expiry::Keep),
-        ("PATCH", "/v1/kv/k?ttl_ms=0", Some(("If-Match", "*")), patch("{\"a\":1}"), Expect::Present, never),
-        ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::Any, Expiry::Keep),
+        ("PUT", "/v1/kv/k", Some(("If-None-Match", "\"7\"")), Change::Put(value()), Expect::none_of(vec![7]), usual),
+        ("PATCH", "/v1/kv/k", None, patch("{\"a\":1}"), Expect::ANY, Expiry::Keep),
+        ("PATCH", "/v1/kv/k?ttl_ms=0", Some(("If-Match", "*")), patch("{\"a\":1}"), Expect::PRESENT, never),
+        ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::ANY, Expiry::Keep),
         (
             "DELETE",
             "/v1/kv/k",
             Some(("If-None-Match", "\"7\", W/\"8\"")),
             Change::Remove,
-            Expect::NoneOf(vec![7, 8]),
+            Expect::none_of(vec![7, 8]),
             Expiry::Keep,
         ),
-        ("DELETE", "/v1/kv/k?prev", Some(("If-Match", "\"7\"")), Change::Remove, Expect::Cas(7), Expiry::Keep),
+        (
+            "DELETE",
+            "/v1/kv/k?prev",
+            Some(("If-Match", "\"7\"")),
+            Change::Remove,
+            Expect::cas(7).and_present(),
+            Expiry::Keep,
+        ),
     ];
     for (method, path, condition, change, expect, expiry) in rows {
         let mut headers: Vec<_> = condition.into_iter().collect();
@@ -190,17 +197,17 @@ async fn ops_become_the_right_command() {
     let json = |text: &str| Value { kind: ContentKind::Json, data: text.as_bytes().to_vec() };
     let bytes = Value { kind: ContentKind::Bytes, data: b"hi".to_vec() };
     let rows = [
-        (r#"{"op":"insert","key":"k","value":null}"#, Change::Insert(json("null")), Expect::Any, Expiry::Usual),
-        (r#"{"op":"upsert","key":"k","value_base64":"aGk="}"#, Change::Upsert(bytes), Expect::Any, Expiry::Usual),
+        (r#"{"op":"insert","key":"k","value":null}"#, Change::Put(json("null")), Expect::ABSENT, Expiry::Usual),
+        (r#"{"op":"upsert","key":"k","value_base64":"aGk="}"#, Change::Put(bytes), Expect::ANY, Expiry::Usual),
         (
             r#"{"op":"replace","key":"k","value":{ "a" : 1 },"cas":"7","ttl_ms":5}"#,
-            Change::Replace(json(r#"{ "a" : 1 }"#)),
-            Expect::Cas(7),
+            Change::Put(json(r#"{ "a" : 1 }"#)),
+            Expect::cas(7).and_present(),
             Expiry::After(5),
         ),
-        (r#"{"op":"update","key":"k","patch":{"a":2}}"#, patch(r#"{"a":2}"#), Expect::Any, Expiry::Keep),
-        (r#"{"op":"touch","key":"k","ttl_ms":0}"#, Change::Touch, Expect::Any, Expiry::Never),
-        (r#"{"op":"remove","key":"k","cas":"7"}"#, Change::Remove, Expect::Cas(7), Expiry::Keep),
+        (r#"{"op":"update","key":"k","patch":{"a":2}}"#, patch(r#"{"a":2}"#), Expect::ANY, Expiry::Keep),
+        (r#"{"op":"touch","key":"k","ttl_ms":0}"#, Change::Touch, Expect::ANY, Expiry::Never),
+        (r#"{"op":"remove","key":"k","cas":"7"}"#, Change::Remove, Expect::cas(7), Expiry::Keep),
     ];
     for (body, change, expect, expiry) in rows {
         server.ask("POST", "/v1/ops", &[JSON], body.as_bytes()).await;

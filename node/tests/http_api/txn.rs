@@ -42,7 +42,7 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
     assert_eq!(command.request_id, Some(RequestId("t-1".into())));
     let Action::Txn(txn) = command.action else { panic!("{command:?}") };
     let expected: Vec<_> = txn.checks.iter().map(|check| check.expect.clone()).collect();
-    assert_eq!(expected, [Expect::Present, Expect::Cas(3)]);
+    assert_eq!(expected, [Expect::PRESENT, Expect::cas(3)]);
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ fn json(text: &str) -> Value {
 fn op(key: &str, change: Change) -> WriteOp {
     WriteOp {
         key: Key::new(key).expect("a key"),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Criteria::default(),
         change,
         expiry: Expiry::Never,
@@ -156,7 +156,7 @@ fn op(key: &str, change: Change) -> WriteOp {
 }
 
 fn upsert(key: &str, text: &str) -> WriteOp {
-    op(key, Change::Upsert(json(text)))
+    op(key, Change::Put(json(text)))
 }
 
 #[tokio::test]

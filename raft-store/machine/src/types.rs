@@ -62,32 +62,75 @@ pub use task_name::{QueueName, TaskId};
 pub use units::{ClusterMillis, Revision, SessionId, WallMillis};
 pub use waker::Waker;
 
-/// What must hold of the current entry for a write to apply.
+/// Condition of a write on the current entry: whether there is one, and which version it is. Both have to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum Expect {
-    /// Anything.
+pub struct Expect {
+    /// Whether there is an entry.
+    pub presence: Presence,
+    /// Which token it has.
+    pub tokens: Tokens,
+}
+
+/// Condition on there being an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Presence {
+    /// Either way.
     Any,
-    /// No entry (`If-None-Match: *`).
+    /// None (`If-None-Match: *`), or the write is rejected with [`Rejection::AlreadyExists`].
     Absent,
-    /// Some entry (`If-Match: *`).
+    /// One (`If-Match`), or the write is rejected with [`Rejection::NotFound`].
     Present,
-    /// An entry with exactly this token (`If-Match: "cas"`).
-    Cas(u64),
-    /// An entry with one of these tokens, at most [`limits::EXPECT_TOKENS_MAX`] (`If-Match: "cas", "cas"`).
+}
+
+/// Condition on the token of the current entry. Without an entry [`Self::One`] and [`Self::AnyOf`] do not hold, the others do.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Tokens {
+    /// Any.
+    Any,
+    /// Exactly this one (`If-Match: "cas"`).
+    One(u64),
+    /// One of these, at most [`limits::EXPECT_TOKENS_MAX`] (`If-Match: "cas", "cas"`).
     AnyOf(Vec<u64>),
-    /// No entry, or one with none of these tokens, as many at most (`If-None-Match: "cas"`).
+    /// None of these, as many at most (`If-None-Match: "cas"`).
     NoneOf(Vec<u64>),
+}
+
+impl Expect {
+    /// Nothing is expected.
+    pub const ANY: Self = Self { presence: Presence::Any, tokens: Tokens::Any };
+
+    /// No entry is there.
+    pub const ABSENT: Self = Self { presence: Presence::Absent, tokens: Tokens::Any };
+
+    /// Some entry is there.
+    pub const PRESENT: Self = Self { presence: Presence::Present, tokens: Tokens::Any };
+
+    /// The entry has this token.
+    pub fn cas(token: u64) -> Self {
+        Self { tokens: Tokens::One(token), ..Self::ANY }
+    }
+
+    /// The entry has one of these tokens.
+    pub fn any_of(tokens: Vec<u64>) -> Self {
+        Self { tokens: Tokens::AnyOf(tokens), ..Self::ANY }
+    }
+
+    /// The entry has none of these tokens.
+    pub fn none_of(tokens: Vec<u64>) -> Self {
+        Self { tokens: Tokens::NoneOf(tokens), ..Self::ANY }
+    }
+
+    /// Expects that there is an entry, too.
+    pub fn and_present(self) -> Self {
+        Self { presence: Presence::Present, ..self }
+    }
 }
 
 /// The change itself.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Change {
-    /// Creates; rejected with [`Rejection::AlreadyExists`] where the key exists.
-    Insert(Value),
-    /// Creates or overwrites.
-    Upsert(Value),
-    /// Overwrites; rejected with [`Rejection::NotFound`] where the key does not exist.
-    Replace(Value),
+    /// Creates or overwrites. [`WriteOp::expect`] says whether it may do only one of the two.
+    Put(Value),
     /// Changes an existing document.
     Patch(Patch),
     /// Deletes an existing key.
@@ -119,7 +162,7 @@ impl Change {
     /// The bytes of the value that it brings.
     pub fn data(&self) -> &[u8] {
         match self {
-            Self::Insert(value) | Self::Upsert(value) | Self::Replace(value) => &value.data,
+            Self::Put(value) => &value.data,
             _ => &[],
         }
     }
@@ -135,7 +178,12 @@ impl Change {
 
     /// Whether the entry it leaves, if any, has another value than before.
     pub fn brings_value(&self) -> bool {
-        matches!(self, Self::Insert(_) | Self::Upsert(_) | Self::Replace(_)) || self.patch().is_some()
+        matches!(self, Self::Put(_)) || self.patch().is_some()
+    }
+
+    /// Whether there has to be an entry for it, whatever the write expects.
+    pub fn needs_entry(&self) -> bool {
+        !matches!(self, Self::Put(_))
     }
 }
 
@@ -148,7 +196,7 @@ pub enum Expiry {
     Never,
     /// Expires this many milliseconds of cluster clock after the command's own clock stamp.
     After(u64),
-    /// As the collection has it, else never: the default of insert, upsert and replace.
+    /// As the collection has it, else never: the default of a put.
     Usual,
 }
 
@@ -167,8 +215,8 @@ pub struct WriteOp {
     pub expiry: Expiry,
     /// Whether the answer carries the entry as it was before.
     pub return_previous: bool,
-    /// The session that the entry goes with from now on. Without one an insert, upsert or replace leaves an entry that goes
-    /// with none, and any other change leaves that as it is.
+    /// The session that the entry goes with from now on. Without one a put leaves an entry that goes with none, and any other change
+    /// leaves that as it is.
     pub session: Option<SessionId>,
     /// A token that must hold a lock.
     pub guard: Option<Box<Guard>>,
@@ -179,7 +227,7 @@ impl WriteOp {
     pub fn removal(key: Key, return_previous: bool) -> Self {
         Self {
             key,
-            expect: Expect::Any,
+            expect: Expect::ANY,
             condition: Criteria::default(),
             change: Change::Remove,
             expiry: Expiry::Keep,
@@ -386,12 +434,12 @@ impl Written {
 /// Why a command had no effect. Small enough to be passed around as it is: what is large and rare is boxed. Every one of these is definite, the same on every node, and kept for retries.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Rejection {
-    /// Insert (or [`Expect::Absent`]) on a key that exists.
+    /// A write that expects [`Presence::Absent`] on a key that exists.
     AlreadyExists {
         /// The entry as it is.
         current: Shown,
     },
-    /// Replace, patch, remove, touch or [`Expect::Present`] on a key that does not exist.
+    /// A write that needs an entry or expects [`Presence::Present`] on a key that does not exist.
     NotFound,
     /// The token given is not the current one.
     CasMismatch {
@@ -400,7 +448,7 @@ pub enum Rejection {
         /// The entry as it is, if any.
         current: Option<Shown>,
     },
-    /// The current token is one of those of [`Expect::NoneOf`].
+    /// The current token is one of those of [`Tokens::NoneOf`].
     CasListed {
         /// The entry as it is.
         current: Shown,

@@ -338,7 +338,7 @@ mod tests {
 
     fn entry(index: u64, change: Change) -> LogEntry {
         let key = Key::new("document").unwrap();
-        let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
+        let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Keep);
         let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let command = Command::unnamed(Action::Write(op));
         let batch =
@@ -356,7 +356,7 @@ mod tests {
         let blank =
             LogEntry { log_id: LogIdRecord { term: 1, node: 1, index: 0 }.into(), payload: EntryPayload::Blank };
         // Each entry but the first two is a few bytes that read, keep and write the value again.
-        let mut entries = vec![blank, entry(1, Change::Upsert(value))];
+        let mut entries = vec![blank, entry(1, Change::Put(value))];
         entries.extend((2..7).map(|index| entry(index, Change::Touch)));
         let first = committer.apply(&entries).unwrap();
         assert_eq!(first.len(), 5, "0 + 1 + 3 * 3 eighths are the first sum above 8");
@@ -376,7 +376,7 @@ mod tests {
         assert!(reader.wait_answered().now_or_never().is_some(), "all that was answered is there");
 
         let value = Value { kind: ContentKind::Bytes, data: vec![7] };
-        let entry_1 = entry(1, Change::Upsert(value));
+        let entry_1 = entry(1, Change::Put(value));
         let before = reader.position();
         let (answers, decided) = committer.decide([&entry_1]).unwrap();
         assert!(reader.wait_answered().now_or_never().is_some(), "it is not answered yet");

@@ -107,18 +107,16 @@ fn refusals_of_patches() -> impl Strategy<Value = PatchRefusal> {
 }
 
 fn commands() -> impl Strategy<Value = Command> {
-    let expect = prop_oneof![
-        Just(Expect::Any),
-        Just(Expect::Absent),
-        Just(Expect::Present),
-        any::<u64>().prop_map(Expect::Cas),
-        vec(any::<u64>(), 0..20).prop_map(Expect::AnyOf),
-        vec(any::<u64>(), 0..20).prop_map(Expect::NoneOf),
+    let presence = prop_oneof![Just(Presence::Any), Just(Presence::Absent), Just(Presence::Present)];
+    let tokens = prop_oneof![
+        Just(Tokens::Any),
+        any::<u64>().prop_map(Tokens::One),
+        vec(any::<u64>(), 0..20).prop_map(Tokens::AnyOf),
+        vec(any::<u64>(), 0..20).prop_map(Tokens::NoneOf),
     ];
+    let expect = (presence, tokens).prop_map(|(presence, tokens)| Expect { presence, tokens }).boxed();
     let change = prop_oneof![
-        values().prop_map(Change::Insert),
-        values().prop_map(Change::Upsert),
-        values().prop_map(Change::Replace),
+        values().prop_map(Change::Put),
         patches().prop_map(Change::Patch),
         Just(Change::Remove),
         Just(Change::Touch),

@@ -205,7 +205,7 @@ fn an_old_token_is_refused_after_a_restore() {
     let token = reader.get(&key(&name)).unwrap().entry.unwrap().meta.cas;
     let with_token = |cas| {
         let Action::Write(op) = put(&name, "z").action else { panic!("no write") };
-        command(Action::Write(WriteOp { expect: Expect::Cas(cas), ..op }))
+        command(Action::Write(WriteOp { expect: Expect::cas(cas), ..op }))
     };
     let tried = |cas| format!("{:?}", after.dry_run(&with_token(cas), 0).unwrap().outcome);
     assert!(tried(token).contains("CasMismatch"), "{}", tried(token));
@@ -345,14 +345,14 @@ fn rows_of_an_index_that_failed_are_no_damage_while_they_wait_to_be_cleared() {
     let (mut state, reader) = open(&dir);
     let document = |at: &str| {
         let mut document = put(at, r#"{"n":1}"#);
-        if let Action::Write(WriteOp { change: Change::Upsert(value), .. }) = &mut document.action {
+        if let Action::Write(WriteOp { change: Change::Put(value), .. }) = &mut document.action {
             value.kind = ContentKind::Json;
         }
         document
     };
     let declared = Json::parse(br#"{"indexes":[{"fields":["n"],"unique":true}]}"#).unwrap();
     let change = RulesChange::Set(Rules::read(&declared, "").unwrap());
-    let rules = RulesOp { name: CollectionName::new("u").unwrap(), expect: Expect::Any, change };
+    let rules = RulesOp { name: CollectionName::new("u").unwrap(), expect: Expect::ANY, change };
     let build = Action::Maintain(Maintenance::Indexes { rows_max: 10 });
     let commands = [document("u/1"), document("u/2"), command(Action::Rules(rules)), command(build)];
     runtime().block_on(apply(&mut state, vec![batch(200, 200 * 700, &commands)]));

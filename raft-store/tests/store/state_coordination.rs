@@ -70,7 +70,7 @@ fn reads_tell_who_holds_what_and_who_waits() {
         log.put(100, &asked).await;
         let attached = [acquire(election("l"), 2, 0, None), enter(2), enter(4)];
         log.put(200, &attached).await;
-        let mut entry = write(key("svc/a"), Change::Upsert(value("x")));
+        let mut entry = write(key("svc/a"), Change::Put(value("x")));
         if let Action::Write(op) = &mut entry.action {
             op.session = Some(SessionId(2));
         }

@@ -28,11 +28,11 @@ fn rules(of: &str, text: Option<&str>) -> Command {
         Some(text) => RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap()),
         None => RulesChange::Remove,
     };
-    command(Action::Rules(RulesOp { name: name(of), expect: Expect::Any, change }))
+    command(Action::Rules(RulesOp { name: name(of), expect: Expect::ANY, change }))
 }
 
 fn document(key_text: String, text: String) -> Command {
-    write(key(key_text), Change::Upsert(Value { kind: ContentKind::Json, data: text.into_bytes() }))
+    write(key(key_text), Change::Put(Value { kind: ContentKind::Json, data: text.into_bytes() }))
 }
 
 /// Pages of at most so many, and of so many bytes, as names.

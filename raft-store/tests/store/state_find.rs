@@ -21,13 +21,13 @@ const UNBOUNDED: FindBounds = FindBounds { entries_max: u64::MAX, bytes_max: usi
 const CASES: u64 = 400;
 
 fn document(name: impl AsRef<[u8]>, text: impl Into<Vec<u8>>) -> Command {
-    write(key(name), Change::Upsert(Value { kind: ContentKind::Json, data: text.into() }))
+    write(key(name), Change::Put(Value { kind: ContentKind::Json, data: text.into() }))
 }
 
 fn rules(name: &str, indexes: &str) -> Command {
     let text = format!("{{\"indexes\":{indexes}}}");
     let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
-    let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::Any, change };
+    let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::ANY, change };
     Command { request_id: None, principal: String::new(), action: Action::Rules(op), access_revision: None }
 }
 
@@ -444,13 +444,13 @@ impl Lockers {
             3 => Change::Claim { ms: locks_for, patch: Some(patch) },
             4 | 5 => Change::Extend(locks_for),
             6 | 7 => Change::Unlock,
-            _ => Change::Replace(Value { kind: ContentKind::Json, data: format!("{{\"a\":{}}}", rng.below(9)).into() }),
+            _ => Change::Put(Value { kind: ContentKind::Json, data: format!("{{\"a\":{}}}", rng.below(9)).into() }),
         };
         let mut command = write(key(&name), change.clone());
         if let (Action::Write(op), Some(own)) = (&mut command.action, self.keys.get(&nth)) {
             op.expect = match change {
-                Change::Lock(_) | Change::Claim { .. } => Expect::Any,
-                _ => Expect::Cas(*own),
+                Change::Lock(_) | Change::Claim { .. } => Expect::ANY,
+                _ => Expect::cas(*own),
             };
         }
         let commands = match rng.below(6) {

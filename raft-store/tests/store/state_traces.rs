@@ -123,7 +123,7 @@ fn the_first_deadline_is_found_without_a_walk_over_those_that_were_put_off() {
 fn rules(name: &str, indexes: &str) -> Command {
     let text = format!("{{\"indexes\":{indexes}}}");
     let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
-    let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::Any, change };
+    let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::ANY, change };
     Command { request_id: None, principal: String::new(), action: Action::Rules(op), access_revision: None }
 }
 
@@ -133,7 +133,7 @@ fn an_index_is_cleared_without_a_walk_over_what_was_cleared_before() {
     store.apply(1, &[rules("d", r#"[["a"]]"#)]);
     store.put_all(1, |nth| {
         let value = Value { kind: ContentKind::Json, data: format!("{{\"a\":{nth}}}").into_bytes() };
-        write(key(format!("d/{nth:06}")), Change::Upsert(value))
+        write(key(format!("d/{nth:06}")), Change::Put(value))
     });
     let step = || maintain(Maintenance::Indexes { rows_max: STEP });
     while store.reader.has_index_work().unwrap() {
@@ -220,7 +220,7 @@ fn the_collection_whose_index_is_built_is_found_without_a_look_at_all_others() {
     }
     let document = |nth| {
         let value = Value { kind: ContentKind::Json, data: format!("{{\"a\":{nth}}}").into_bytes() };
-        write(key(format!("d/{nth:06}")), Change::Upsert(value))
+        write(key(format!("d/{nth:06}")), Change::Put(value))
     };
     store.apply(1, &(0..1_000).map(document).collect::<Vec<_>>());
     store.apply(1, &[rules("d", r#"[["a"]]"#)]);
@@ -243,7 +243,7 @@ fn entries_that_are_used_as_a_queue_are_claimed_without_a_walk_over_those_that_w
     let mut store = Store::new();
     store.put_all(1, |nth| {
         let value = Value { kind: ContentKind::Json, data: b"{}".to_vec() };
-        write(key(format!("q/{nth:06}")), Change::Upsert(value))
+        write(key(format!("q/{nth:06}")), Change::Put(value))
     });
     for first in (0..ENTRIES - EACH_BATCH).step_by(EACH_BATCH as usize) {
         let done: Vec<_> = (first..first + EACH_BATCH).map(|nth| remove(format!("q/{nth:06}"))).collect();

@@ -175,7 +175,7 @@ mod tests {
         let condition = Criteria::read(&terms, "/if").expect("criteria");
         WriteOp {
             key: Key::new(key).expect("a key"),
-            expect: Expect::Any,
+            expect: Expect::ANY,
             condition: if is_conditional { condition } else { Criteria::default() },
             change: Change::Touch,
             expiry: Expiry::Keep,
@@ -199,7 +199,7 @@ mod tests {
         entries.note(&Outcome::Rejected(dear()), || Some(again.clone()));
         let nested = Txn { then: vec![Step::Write(write("a", true))], ..Txn::default() };
         let check =
-            Check { key: Key::new("a").expect("a key"), expect: Expect::Any, condition: write("a", true).condition };
+            Check { key: Key::new("a").expect("a key"), expect: Expect::ANY, condition: write("a", true).condition };
         for (action, expected) in [
             (again.clone(), true),
             (Action::Write(write("a", false)), false),

@@ -19,7 +19,7 @@ fn write(change: Change) -> WriteOp {
 }
 
 fn put() -> WriteOp {
-    write(Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![1] }))
+    write(Change::Put(Value { kind: ContentKind::Bytes, data: vec![1] }))
 }
 
 fn name() -> Name {
@@ -65,7 +65,7 @@ fn each_kind_of_command_needs_what_it_leaves() {
         (Action::Write(put()), Need::Room),
         (Action::Write(touch()), Need::Little),
         (Action::Write(removal_of("k")), Need::IfItFrees),
-        (Action::Write(WriteOp { expect: Expect::Cas(7), ..removal_of("k") }), Need::IfItFrees),
+        (Action::Write(WriteOp { expect: Expect::cas(7), ..removal_of("k") }), Need::IfItFrees),
         (Action::Bulk(vec![removal_of("a"), removal_of("b")]), Need::IfItFrees),
         (Action::Bulk(vec![removal_of("a"), touch()]), Need::Little),
         (Action::Bulk(vec![removal_of("a"), put()]), Need::Room),

@@ -231,7 +231,7 @@ mod tests {
     fn course(sizes: &[usize]) -> Course {
         let op = |(n, bytes): (usize, &usize)| {
             let (key, condition) = (Key::new(n.to_string()).expect("a key"), Criteria::default());
-            let (expect, change) = (Expect::Any, Change::Remove);
+            let (expect, change) = (Expect::ANY, Change::Remove);
             let op = WriteOp {
                 key,
                 expect,

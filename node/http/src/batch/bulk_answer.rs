@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use bytes::Bytes;
-use quorate_machine::types::{BulkItem, Change, ClusterMillis, ItemOutcome, Key, Rejection, Shown, Written};
+use quorate_machine::types::{BulkItem, ClusterMillis, ItemOutcome, Key, Rejection, Shown, Written};
 use quorate_node_core::gateway::{failed, rejection};
 use quorate_node_core::limits;
 
@@ -72,7 +72,7 @@ impl BulkTally {
                     self.applied_item(n, key, written, item.revision, clock);
                 }
             }
-            ItemOutcome::Rejected(why) if is_skip(&op.op.change, why) => {
+            ItemOutcome::Rejected(why) if is_skip(why) => {
                 self.skipped += 1;
                 if !self.minimal {
                     self.refused_item(n, key, "skipped", why, item.revision, clock);
@@ -147,14 +147,10 @@ impl BulkTally {
     }
 }
 
-/// Whether a refusal is what was asked for. An insert of what is there leaves it as it is: that is what makes a load that is
-/// repeated harmless. An `if` says of which entries there is something to do, as it does in a change of all that match.
-fn is_skip(change: &Change, why: &Rejection) -> bool {
-    match why {
-        Rejection::AlreadyExists { .. } => matches!(change, Change::Insert(_)),
-        Rejection::ConditionNotMet { .. } => true,
-        _ => false,
-    }
+/// Whether a refusal is what was asked for. An insert, and no other operation, leaves what is there as it is: that is what makes a load
+/// that is repeated harmless. An `if` says of which entries there is something to do, as it does in a change of all that match.
+fn is_skip(why: &Rejection) -> bool {
+    matches!(why, Rejection::AlreadyExists { .. } | Rejection::ConditionNotMet { .. })
 }
 
 /// Why something was refused, as fields of an item: what a problem document would say. `place` points to the operation.
@@ -186,7 +182,7 @@ mod tests {
     use quorate_api::{BulkAnswer, BulkOutcome};
     use quorate_machine::document::{Criteria, Excerpt, Unmet};
     use quorate_machine::rules::RuleFault;
-    use quorate_machine::types::{ContentKind, Entry, EntryMeta, Expect, Expiry, Value, WriteOp};
+    use quorate_machine::types::{Change, ContentKind, Entry, EntryMeta, Expect, Expiry, Value, WriteOp};
 
     use super::*;
 
@@ -196,7 +192,7 @@ mod tests {
         let (key, condition) = (Key::new("a\"ü/1").expect("a key"), Criteria::default());
         let op = WriteOp {
             key,
-            expect: Expect::Any,
+            expect: Expect::ANY,
             condition,
             change,
             expiry: Expiry::Keep,
@@ -221,7 +217,7 @@ mod tests {
     }
 
     fn outcomes() -> Vec<(BulkOp, ItemOutcome)> {
-        let insert = || op(Change::Insert(Value { kind: ContentKind::Json, data: b"1".to_vec() }));
+        let insert = || op(Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() }));
         let written = |previous| ItemOutcome::Written(Written { meta: Some(*shown(0).meta()), previous });
         let unmet =
             Unmet { pointer: "/if/0".into(), actual: Some(Excerpt { text: "{\"b\": 1.0}".into(), is_whole: true }) };
@@ -278,7 +274,7 @@ mod tests {
     #[test]
     fn entries_are_shown_until_the_answer_is_long() {
         let large = || ItemOutcome::Rejected(Rejection::AlreadyExists { current: shown(3 << 20) });
-        let insert = || op(Change::Insert(Value { kind: ContentKind::Json, data: b"1".to_vec() }));
+        let insert = || op(Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() }));
         let mut outcomes: Vec<_> = (0..6).map(|_| (insert(), large())).collect();
         outcomes.push((op(Change::Touch), ItemOutcome::Written(Written { meta: None, previous: Some(shown(9)) })));
         let bytes = tally(&outcomes, false).finish(END);

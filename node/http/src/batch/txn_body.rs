@@ -187,12 +187,12 @@ fn expected(token: Option<u64>, exists: Option<bool>, faults: &mut Faults) -> Ex
     match (token, exists) {
         (Some(_), Some(false)) => {
             faults.add("/exists", "an entry that is not there has no cas; leave out one of the two");
-            Expect::Any
+            Expect::ANY
         }
-        (Some(token), _) => Expect::Cas(token),
-        (None, Some(true)) => Expect::Present,
-        (None, Some(false)) => Expect::Absent,
-        (None, None) => Expect::Any,
+        (Some(token), _) => Expect::cas(token),
+        (None, Some(true)) => Expect::PRESENT,
+        (None, Some(false)) => Expect::ABSENT,
+        (None, None) => Expect::ANY,
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
         let ParsedTxn { txn, shape, count, dry_run, request_id } = read(body).expect("a transaction");
         assert_eq!((dry_run, request_id.as_deref(), count), (true, Some("r"), 6));
         let expected: Vec<_> = txn.checks.iter().map(|check| check.expect.clone()).collect();
-        assert_eq!(expected, [Expect::Cas(7), Expect::Absent]);
+        assert_eq!(expected, [Expect::cas(7), Expect::ABSENT]);
         let [Step::Get(key), Step::Txn(nested)] = &txn.then[..] else { panic!("{txn:?}") };
         assert_eq!(key.as_bytes(), b"a");
         assert!(matches!(nested.otherwise[..], [Step::Write(_)]), "{nested:?}");

@@ -6,7 +6,7 @@
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 use quorate_api::ErrorCode;
-use quorate_machine::types::{ClusterMillis, Entry, Expect};
+use quorate_machine::types::{ClusterMillis, Entry, Expect, Presence};
 use quorate_node_core::gateway::failure::Failure;
 
 use crate::input::etags::{self, Tag, Tags};
@@ -20,10 +20,8 @@ const TAG_SHOWN_CHARS: usize = 40;
 /// What the headers of a write ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Precondition {
-    /// What is expected of the entry as it is.
+    /// What is expected of the entry as it is. There must be one where there is an `If-Match`.
     pub expect: Expect,
-    /// Whether there must be one: there is an `If-Match`.
-    pub must_exist: bool,
     /// The words about a tag in `If-Match` that can match nothing.
     odd: Option<String>,
 }
@@ -34,10 +32,10 @@ impl Precondition {
         let Given { wanted, known, odd } = Given::of(head)?;
         let must_exist = wanted.is_some();
         let expect = match (wanted, known) {
-            (None, None) => Expect::Any,
-            (Some(Versions::Any), None) => Expect::Present,
+            (None, None) => Expect::ANY,
+            (Some(Versions::Any), None) => Expect::PRESENT,
             (Some(Versions::Of(list)), None) => one_of(list),
-            (None, Some(Versions::Any)) => Expect::Absent,
+            (None, Some(Versions::Any)) => Expect::ABSENT,
             (None | Some(Versions::Any), Some(Versions::Of(list))) => none_of(list),
             // There is to be an entry, and there is to be none.
             (Some(_), Some(Versions::Any)) => one_of(Vec::new()),
@@ -45,15 +43,16 @@ impl Precondition {
                 one_of(list.into_iter().filter(|cas| !known.contains(cas)).collect())
             }
         };
-        Ok(Self { expect, must_exist, odd })
+        let expect = if must_exist { expect.and_present() } else { expect };
+        Ok(Self { expect, odd })
     }
 
     /// What becomes of a write that was refused: 412 where a header asked for what is not so, whatever the code.
     pub fn failed(&self, failure: Failure) -> Failure {
         let failure = saying_too(failure, self.odd.as_deref());
         match failure.code() {
-            ErrorCode::NotFound if self.must_exist => failure.of_precondition(),
-            ErrorCode::AlreadyExists if self.expect == Expect::Absent => failure.of_precondition(),
+            ErrorCode::NotFound if self.expect.presence == Presence::Present => failure.of_precondition(),
+            ErrorCode::AlreadyExists if self.expect == Expect::ABSENT => failure.of_precondition(),
             _ => failure,
         }
     }
@@ -61,14 +60,14 @@ impl Precondition {
 
 fn none_of(list: Vec<u64>) -> Expect {
     // Also where no tag can match it is a condition, which some collections ask for.
-    Expect::NoneOf(if list.is_empty() { vec![NO_TOKEN] } else { list })
+    Expect::none_of(if list.is_empty() { vec![NO_TOKEN] } else { list })
 }
 
 fn one_of(list: Vec<u64>) -> Expect {
     match list[..] {
-        [] => Expect::Cas(NO_TOKEN),
-        [cas] => Expect::Cas(cas),
-        _ => Expect::AnyOf(list),
+        [] => Expect::cas(NO_TOKEN),
+        [cas] => Expect::cas(cas),
+        _ => Expect::any_of(list),
     }
 }
 
@@ -217,26 +216,27 @@ mod tests {
     fn a_condition_is_a_list_of_tags_or_a_star() {
         let given = |headers: &[(&str, &str)]| Precondition::of(&head(headers)).ok().map(|given| given.expect);
         let (is, no) = (|text| ("if-match", text), |text| ("if-none-match", text));
-        let never = || Some(Expect::Cas(NO_TOKEN));
+        let never = || Some(Expect::cas(NO_TOKEN).and_present());
+        let present = |expect: Expect| Some(expect.and_present());
         for (headers, expect) in [
-            (vec![], Some(Expect::Any)),
-            (vec![is("*")], Some(Expect::Present)),
-            (vec![no("*")], Some(Expect::Absent)),
-            (vec![is("\"42\"")], Some(Expect::Cas(42))),
-            (vec![is("\"42\", \"42\"")], Some(Expect::Cas(42))),
-            (vec![is("\"1\""), is("\"2\"")], Some(Expect::AnyOf(vec![1, 2]))),
-            (vec![no("\"42\"")], Some(Expect::NoneOf(vec![42]))),
-            (vec![no("W/\"4\",\"2\"")], Some(Expect::NoneOf(vec![4, 2]))),
-            (vec![is("W/\"42\", \"7\"")], Some(Expect::Cas(7))),
-            (vec![no("\"x\", \"4\"")], Some(Expect::NoneOf(vec![4]))),
-            (vec![no("\"x\"")], Some(Expect::NoneOf(vec![NO_TOKEN]))),
+            (vec![], Some(Expect::ANY)),
+            (vec![is("*")], Some(Expect::PRESENT)),
+            (vec![no("*")], Some(Expect::ABSENT)),
+            (vec![is("\"42\"")], present(Expect::cas(42))),
+            (vec![is("\"42\", \"42\"")], present(Expect::cas(42))),
+            (vec![is("\"1\""), is("\"2\"")], present(Expect::any_of(vec![1, 2]))),
+            (vec![no("\"42\"")], Some(Expect::none_of(vec![42]))),
+            (vec![no("W/\"4\",\"2\"")], Some(Expect::none_of(vec![4, 2]))),
+            (vec![is("W/\"42\", \"7\"")], present(Expect::cas(7))),
+            (vec![no("\"x\", \"4\"")], Some(Expect::none_of(vec![4]))),
+            (vec![no("\"x\"")], Some(Expect::none_of(vec![NO_TOKEN]))),
             (vec![is("*"), no("*")], never()),
             (vec![is("\"1\""), no("*")], never()),
-            (vec![is("*"), no("\"1\"")], Some(Expect::NoneOf(vec![1]))),
-            (vec![is("\"1\", \"2\", \"3\""), no("\"2\"")], Some(Expect::AnyOf(vec![1, 3]))),
+            (vec![is("*"), no("\"1\"")], present(Expect::none_of(vec![1]))),
+            (vec![is("\"1\", \"2\", \"3\""), no("\"2\"")], present(Expect::any_of(vec![1, 3]))),
             (vec![is("\"1\""), no("\"1\"")], never()),
-            (vec![is("\"1\""), no("\"x\"")], Some(Expect::Cas(1))),
-            (vec![is("*"), no("\"x\"")], Some(Expect::NoneOf(vec![NO_TOKEN]))),
+            (vec![is("\"1\""), no("\"x\"")], present(Expect::cas(1))),
+            (vec![is("*"), no("\"x\"")], present(Expect::none_of(vec![NO_TOKEN]))),
         ] {
             assert_eq!(given(&headers), expect, "{headers:?}");
         }

@@ -12,8 +12,8 @@ use quorate_machine::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_machine::query::ReadPosition;
 use quorate_machine::rules::{CollectionName, IndexRule, Rules, field_text};
 use quorate_machine::types::{
-    Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Rejection, Reply, RulesChange,
-    RulesOp,
+    Action, CollectionRow, Expect, IndexFailure, IndexStage, Key, Outcome as Decided, Presence, Rejection, Reply,
+    RulesChange, RulesOp, Tokens,
 };
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
@@ -152,7 +152,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
 
 /// Both headers in the words of rules, which know no replacement.
 fn expected(precondition: &Precondition) -> Result<Expect, Failure> {
-    if precondition.must_exist && matches!(precondition.expect, Expect::NoneOf(_)) {
+    if matches!(precondition.expect, Expect { presence: Presence::Present, tokens: Tokens::NoneOf(_) }) {
         let why =
             "`If-Match: *` together with tags in If-None-Match is not taken here; give the tag that the rules have";
         return Err(Failure::invalid("header:If-Match", why));

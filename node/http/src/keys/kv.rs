@@ -103,12 +103,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
         return Err(headers::unsupported("a patch is sent with PATCH; PUT takes the whole value"));
     }
     let value = value_of(kind, body::collect(&context, body, VALUE_BYTES_MAX).await?)?;
-    let change = match precondition {
-        Precondition { expect: Expect::Absent, .. } => Change::Insert(value),
-        Precondition { must_exist: true, .. } => Change::Replace(value),
-        _ => Change::Upsert(value),
-    };
-    submit(&context, key, change, &precondition, Expiry::Usual, parsed).await
+    submit(&context, key, Change::Put(value), &precondition, Expiry::Usual, parsed).await
 }
 
 /// Changes parts of one document by a merge patch (RFC 7396) or a JSON Patch (RFC 6902).
@@ -190,7 +185,7 @@ async fn submit(
     let preferred = Preferred::of(&context.head, &key, parsed.prev || parsed.dry_run);
     let (condition, return_previous) = (parsed.condition, parsed.prev);
     let (session, guard) = (parsed.session, parsed.guard);
-    if matches!(change, Change::Insert(_)) && !condition.is_empty() {
+    if matches!(change, Change::Put(_)) && precondition.expect == Expect::ABSENT && !condition.is_empty() {
         let why = "`If-None-Match: *` asks for no entry, of which no condition can hold; leave out one of the two";
         return Err(Failure::invalid("query:if", why));
     }

@@ -128,7 +128,12 @@ impl Container {
 /// The write that an operation stands for. `None` where there is no key, or a fault was noted.
 fn write(op: Op, return_previous: bool, key: Option<Key>, faults: &mut Faults) -> Option<WriteOp> {
     let kind = op.op;
-    let expect = op.cas.as_deref().map_or(Some(Expect::Any), |text| cas(text, faults).map(Expect::Cas));
+    let expect = op.cas.as_deref().map_or(Some(Expect::ANY), |text| cas(text, faults).map(Expect::cas));
+    let expect = expect.map(|expect| match kind {
+        OpKind::Insert => Expect::ABSENT,
+        OpKind::Replace => expect.and_present(),
+        _ => expect,
+    });
     let condition = match &op.condition {
         Some(list) => criteria::criteria(list.0.get().as_bytes(), "/if", faults),
         None => Some(Criteria::default()),
@@ -148,9 +153,7 @@ fn write(op: Op, return_previous: bool, key: Option<Key>, faults: &mut Faults) -
     let lock_ms = lock_time(op.lock_ms);
     let value = if writes_value { Some(value(op.value, op.value_base64, faults)?) } else { None };
     let change = match (kind, value) {
-        (OpKind::Insert, Some(value)) => Change::Insert(value),
-        (OpKind::Upsert, Some(value)) => Change::Upsert(value),
-        (OpKind::Replace, Some(value)) => Change::Replace(value),
+        (OpKind::Insert | OpKind::Upsert | OpKind::Replace, Some(value)) => Change::Put(value),
         (OpKind::Update, _) => patch(op.patch.as_ref(), faults)?,
         (OpKind::Remove, _) => Change::Remove,
         (OpKind::Touch | OpKind::GetAndTouch, _) => Change::Touch,
@@ -298,7 +301,7 @@ mod tests {
     #[test]
     fn null_is_a_value_and_nothing_else() {
         let parsed = ParsedOp::read(br#"{"op":"upsert","key":"k","value":null}"#).expect("null can be stored");
-        let Step::Write(WriteOp { change: Change::Upsert(value), .. }) = parsed.step else { panic!("not an upsert") };
+        let Step::Write(WriteOp { change: Change::Put(value), .. }) = parsed.step else { panic!("not an upsert") };
         assert_eq!(value.data, b"null");
         // A caller that copies what is missing must not write without a condition.
         for field in ["cas", "if", "session", "guard", "ttl_ms", "patch", "request_id", "prev", "dry_run"] {

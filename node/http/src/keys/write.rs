@@ -29,7 +29,7 @@ pub async fn perform(
     request_id: &str,
     deadline: Instant,
 ) -> Result<Completed, Failure> {
-    let may_create = matches!(op.change, Change::Insert(_) | Change::Upsert(_));
+    let may_create = matches!(op.change, Change::Put(_));
     let reply = match manner.dry_run {
         true => evaluate(caller, Action::Write(op), deadline).await?,
         false => propose(caller, Action::Write(op), RequestId(request_id.to_owned()), deadline).await?,

@@ -17,10 +17,10 @@ use quorate_machine::types::{
     AccessOp, Acquire, Action, AfterFailure, BarrierOp, Batch, Branch, Change, Check, ClaimOp, Command, Compared,
     Comparison, ComparisonOperator, ContentKind, Expect, Expiry, FaultsOp, Key, KeyRange, LatchOp, ListOrder,
     ListOrderBy, ListShown, ListStep, LockMode, LockName, LockOp, LockReply, LockSpace, Maintenance, MembersOp, Name,
-    NewInvitation, NewTask, NewToken, NodeDisk, NumbersOp, Outcome, PlanTask, Question, QueueName, QuotaBounds,
-    QuotaOp, QuotaSubject, RemoveStep, Reply, Requeue, RetryPlan, RevisionFilter, RoleName, RulesChange, RulesOp,
-    SecretHash, SessionId, SessionOp, SessionReply, Start, Step, TaskId, TaskOp, TaskReply, TaskVerb, Ticket, TokenId,
-    Txn, UserName, Value, WhereChange, WhereOp, WriteOp,
+    NewInvitation, NewTask, NewToken, NodeDisk, NumbersOp, Outcome, PlanTask, Presence, Question, QueueName,
+    QuotaBounds, QuotaOp, QuotaSubject, RemoveStep, Reply, Requeue, RetryPlan, RevisionFilter, RoleName, RulesChange,
+    RulesOp, SecretHash, SessionId, SessionOp, SessionReply, Start, Step, TaskId, TaskOp, TaskReply, TaskVerb, Ticket,
+    TokenId, Txn, UserName, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_machine::{level, limits};
 
@@ -39,9 +39,9 @@ pub struct Scene {
 
 /// All of them.
 pub const SCENES: &[Scene] = &[
-    Scene { name: "upsert by rules", store: wide_by_rules, commands: |_| vec![wide(Change::Upsert)] },
-    Scene { name: "replace by rules", store: wide_by_rules, commands: |_| vec![wide(Change::Replace)] },
-    Scene { name: "insert by rules", store: empty_by_rules, commands: |_| vec![wide(Change::Insert)] },
+    Scene { name: "upsert by rules", store: wide_by_rules, commands: |_| vec![wide(Presence::Any)] },
+    Scene { name: "replace by rules", store: wide_by_rules, commands: |_| vec![wide(Presence::Present)] },
+    Scene { name: "insert by rules", store: empty_by_rules, commands: |_| vec![wide(Presence::Absent)] },
     Scene { name: "remove from indexes", store: wide_by_rules, commands: |_| vec![on_list(Change::Remove, false)] },
     Scene { name: "touch on conditions", store: list, commands: |_| vec![on_list(Change::Touch, true)] },
     Scene { name: "patch", store: list, commands: |_| vec![on_list(Change::Patch(moves()), false)] },
@@ -73,8 +73,8 @@ pub const SCENES: &[Scene] = &[
 /// The kinds of what a command does.
 pub fn kinds_of(action: &Action) -> Vec<&'static str> {
     match action {
-        Action::Write(op) => vec![kinds::of_change(&op.change)],
-        Action::Bulk(ops) => ops.iter().map(|op| kinds::of_change(&op.change)).collect(),
+        Action::Write(op) => vec![kinds::of_write(op)],
+        Action::Bulk(ops) => ops.iter().map(kinds::of_write).collect(),
         Action::Txn(txn) => kinds_of_steps([&txn.then, &txn.otherwise]),
         other => vec![kinds::of_other(other).expect("it is no write, bulk or transaction")],
     }
@@ -83,7 +83,7 @@ pub fn kinds_of(action: &Action) -> Vec<&'static str> {
 fn kinds_of_steps(ways: [&Vec<Step>; 2]) -> Vec<&'static str> {
     let of_step = |step: &Step| match step {
         Step::Get(_) => Vec::new(),
-        Step::Write(op) => vec![kinds::of_change(&op.change)],
+        Step::Write(op) => vec![kinds::of_write(op)],
         Step::Txn(txn) => kinds_of_steps([&txn.then, &txn.otherwise]),
         Step::List(_) => vec![kinds::LIST_RANGE],
         Step::Remove(_) => vec![kinds::REMOVE_RANGE],
@@ -170,7 +170,7 @@ fn a_wide_object() -> Value {
 fn write(name: &str, change: Change) -> WriteOp {
     WriteOp {
         key: key(name),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Criteria::default(),
         change,
         expiry: Expiry::Keep,
@@ -202,8 +202,9 @@ fn on_list(change: Change, on_conditions: bool) -> Action {
     Action::Write(WriteOp { condition, return_previous: true, ..write("d/1", change) })
 }
 
-fn wide(change: fn(Value) -> Change) -> Action {
-    Action::Write(WriteOp { return_previous: true, ..write("d/1", change(a_wide_object())) })
+fn wide(presence: Presence) -> Action {
+    let expect = Expect { presence, ..Expect::ANY };
+    Action::Write(WriteOp { expect, return_previous: true, ..write("d/1", Change::Put(a_wide_object())) })
 }
 
 fn empty() -> Store {
@@ -212,7 +213,7 @@ fn empty() -> Store {
 
 fn list() -> Store {
     let mut store = empty();
-    prepare(&mut store, on_list(Change::Upsert(a_list(ELEMENTS)), false));
+    prepare(&mut store, on_list(Change::Put(a_list(ELEMENTS)), false));
     store
 }
 
@@ -226,13 +227,13 @@ fn locked() -> Store {
 /// A write of the entry by who holds its lock.
 fn by_holder(store: &Store, change: Change) -> Action {
     let row = store.view.get(&entry::row_key(b"d/1")).unwrap().unwrap();
-    let expect = Expect::Cas(entry::decode(&row).unwrap().key.unwrap());
+    let expect = Expect::cas(entry::decode(&row).unwrap().key.unwrap());
     Action::Write(WriteOp { expect, condition: conditions(), ..write("d/1", change) })
 }
 
 fn declare(store: &mut Store, rules: &str) {
     let change = RulesChange::Set(Rules::read(&json(rules), "").unwrap());
-    prepare(store, Action::Rules(RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change }));
+    prepare(store, Action::Rules(RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change }));
 }
 
 /// Makes as many indexes of as many fields as there may be, none of them of [`a_wide_object`].
@@ -252,13 +253,13 @@ fn empty_by_rules() -> Store {
 
 fn wide_by_rules() -> Store {
     let mut store = empty_by_rules();
-    prepare(&mut store, wide(Change::Upsert));
+    prepare(&mut store, wide(Presence::Any));
     store
 }
 
 /// Entries of 1 KiB, as many as one command writes.
 fn small_writes() -> Vec<WriteOp> {
-    let op = |nth: usize| write(&format!("d/{nth:05}"), Change::Upsert(bytes(1_024)));
+    let op = |nth: usize| write(&format!("d/{nth:05}"), Change::Put(bytes(1_024)));
     (0..limits::COMMAND_WRITES_MAX).map(op).collect()
 }
 
@@ -276,7 +277,7 @@ fn make_many_entries() -> Store {
     for names in names.chunks(limits::COMMAND_WRITES_MAX) {
         let op = |name: &String| WriteOp {
             expiry: Expiry::After(1),
-            ..write(name, Change::Upsert(document(r#"{"a":[0,1,2,3]}"#.into())))
+            ..write(name, Change::Put(document(r#"{"a":[0,1,2,3]}"#.into())))
         };
         prepare(&mut store, Action::Bulk(names.iter().map(op).collect()));
     }
@@ -297,7 +298,7 @@ fn writing() -> Action {
 }
 
 fn checking() -> Action {
-    let check = || Check { key: key("d/1"), expect: Expect::Any, condition: conditions() };
+    let check = || Check { key: key("d/1"), expect: Expect::ANY, condition: conditions() };
     let then = vec![Step::Get(key("d/1")), Step::Write(write("d/1", Change::Touch))];
     Action::Txn(Txn { checks: vec![check(), check()], then, ..Txn::default() })
 }
@@ -408,7 +409,7 @@ fn session_with_entries() -> Store {
     prepare(&mut store, create_as(1));
     let each = usize::try_from(limits::SESSION_BYTES_MAX).unwrap() / limits::SESSION_ATTACHED_MAX as usize - 128;
     for nth in 0..limits::SESSION_ATTACHED_MAX {
-        let op = write(&format!("d/{nth:05}"), Change::Upsert(bytes(each)));
+        let op = write(&format!("d/{nth:05}"), Change::Put(bytes(each)));
         prepare(&mut store, Action::Write(WriteOp { session: Some(chosen(1)), ..op }));
     }
     store
@@ -531,7 +532,7 @@ fn keeping() -> Vec<Action> {
 fn lists_to_index() -> Store {
     let mut store = empty();
     for nth in 0..2 {
-        prepare(&mut store, Action::Write(write(&format!("d/{nth}"), Change::Upsert(a_list(ELEMENTS_MAX)))));
+        prepare(&mut store, Action::Write(write(&format!("d/{nth}"), Change::Put(a_list(ELEMENTS_MAX)))));
     }
     declare(&mut store, &format!(r#"{{"indexes":[{}]}}"#, indexes()));
     store
@@ -559,7 +560,7 @@ fn small() -> Vec<Action> {
 
 fn some_rules() -> [Action; 2] {
     let rules = Rules::read(&json(&format!(r#"{{"indexes":[{}]}}"#, indexes())), "").unwrap();
-    let of = |change| RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+    let of = |change| RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
     [Action::Rules(of(RulesChange::Set(rules))), Action::Rules(of(RulesChange::Remove))]
 }
 

@@ -187,10 +187,10 @@ impl Generator<'_> {
     fn rules_of(&mut self, name: CollectionName) -> RulesOp {
         let current = self.picture.collections.get(&name).map(|row| row.mod_revision);
         let expect = match self.chance.weighted(&[80, 10, 5, 5]) {
-            0 => Expect::Any,
-            1 => Expect::Cas(current.unwrap_or(2)),
-            2 => Expect::Cas(1),
-            _ => Expect::Absent,
+            0 => Expect::ANY,
+            1 => Expect::cas(current.unwrap_or(2)),
+            2 => Expect::cas(1),
+            _ => Expect::ABSENT,
         };
         let change = match self.chance.percent(28) {
             true => RulesChange::Remove,

@@ -173,13 +173,13 @@ impl Run {
         let key = key(chance.below(KEYS));
         let session = chance.percent(10).then(|| self.some_session(chance)).flatten();
         let change = match chance.weighted(&[60, 25, 10, 5]) {
-            0 => Change::Upsert(self.value(chance)),
+            0 => Change::Put(self.value(chance)),
             1 => Change::Remove,
             2 => Change::Patch(patch(chance)),
             _ => Change::Lock(10_000),
         };
         let expiry = if chance.percent(10) { Expiry::After(chance.between(1, 2_000)) } else { Expiry::Never };
-        let expect = Expect::Any;
+        let expect = Expect::ANY;
         let return_previous = chance.percent(40);
         WriteOp { key, expect, condition: Criteria::default(), change, expiry, return_previous, session, guard: None }
     }

@@ -4,8 +4,8 @@
 //! the table of pairs then asks for it in every state of its target. Never looks at a state.
 
 use quorate_machine::types::{
-    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, MembersOp, QuotaOp,
-    Requeue, RulesChange, SessionOp, TaskVerb, WhereChange,
+    AccessOp, Action, BarrierOp, Change, FaultsOp, LatchOp, LockOp, LockSpace, Maintenance, MembersOp, Presence,
+    QuotaOp, Requeue, RulesChange, SessionOp, TaskVerb, WhereChange, WriteOp,
 };
 
 /// What a kind of command is aimed at.
@@ -45,12 +45,14 @@ pub enum Target {
 pub const CHANGES: [&str; 11] =
     ["insert", "upsert", "replace", "patch", "remove", "touch", "lock", "extend", "unlock", "claim", "claim patching"];
 
-/// The kind of a change.
-pub fn of_change(change: &Change) -> &'static str {
-    match change {
-        Change::Insert(_) => "insert",
-        Change::Upsert(_) => "upsert",
-        Change::Replace(_) => "replace",
+/// The kind of a write. A put has three, by what it expects.
+pub fn of_write(op: &WriteOp) -> &'static str {
+    match &op.change {
+        Change::Put(_) => match op.expect.presence {
+            Presence::Absent => "insert",
+            Presence::Any => "upsert",
+            Presence::Present => "replace",
+        },
         Change::Patch(_) => "patch",
         Change::Remove => "remove",
         Change::Touch => "touch",

@@ -15,7 +15,7 @@ use quorate_machine::keyspace::lock;
 use quorate_machine::limits;
 use quorate_machine::types::{
     Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect,
-    Expiry, Guard, ItemOutcome, Key, KeyRange, Outcome, Rejection, Step, Txn, Value, WriteOp,
+    Expiry, Guard, ItemOutcome, Key, KeyRange, Outcome, Presence, Rejection, Step, Tokens, Txn, Value, WriteOp,
 };
 
 use crate::names;
@@ -239,28 +239,21 @@ impl Model {
         if let Some(entry) = current {
             judge_lock(op, entry, &self.now)?;
         }
-        self.expected(&op.key, &op.expect, Some(&op.change), current)?;
+        self.expected(&op.key, &op.expect, op.change.needs_entry(), current)?;
         self.condition(&op.key, &op.condition, current)
     }
 
-    fn expected(
-        &self,
-        key: &Key,
-        expect: &Expect,
-        change: Option<&Change>,
-        current: Option<&Entry>,
-    ) -> Result<(), Refusal> {
-        let creates = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
+    fn expected(&self, key: &Key, expect: &Expect, needs_entry: bool, current: Option<&Entry>) -> Result<(), Refusal> {
+        let Expect { presence, tokens } = expect;
         let among = |entry: &Entry, tokens: &[u64]| tokens.iter().any(|token| self.now.has_token(key, entry, *token));
-        match (current, expect) {
-            (None, Expect::Cas(_) | Expect::AnyOf(_)) if creates => Err(Refusal::CasMismatch),
-            (None, Expect::Any | Expect::Absent | Expect::NoneOf(_)) if creates => Ok(()),
-            (None, _) => Err(Refusal::NotFound),
-            (Some(_), Expect::Absent) => Err(Refusal::AlreadyExists),
-            (Some(entry), Expect::Cas(wanted)) if !among(entry, &[*wanted]) => Err(Refusal::CasMismatch),
-            (Some(entry), Expect::AnyOf(tokens)) if !among(entry, tokens) => Err(Refusal::CasMismatch),
-            (Some(entry), Expect::NoneOf(tokens)) if among(entry, tokens) => Err(Refusal::CasListed),
-            (Some(_), _) if matches!(change, Some(Change::Insert(_))) => Err(Refusal::AlreadyExists),
+        match (current, tokens) {
+            (None, _) if needs_entry || *presence == Presence::Present => Err(Refusal::NotFound),
+            (None, Tokens::One(_) | Tokens::AnyOf(_)) => Err(Refusal::CasMismatch),
+            (None, Tokens::Any | Tokens::NoneOf(_)) => Ok(()),
+            (Some(entry), Tokens::One(wanted)) if !among(entry, &[*wanted]) => Err(Refusal::CasMismatch),
+            (Some(entry), Tokens::AnyOf(tokens)) if !among(entry, tokens) => Err(Refusal::CasMismatch),
+            (Some(entry), Tokens::NoneOf(tokens)) if among(entry, tokens) => Err(Refusal::CasListed),
+            (Some(_), _) if *presence == Presence::Absent => Err(Refusal::AlreadyExists),
             (Some(_), _) => Ok(()),
         }
     }
@@ -282,7 +275,7 @@ impl Model {
     /// The value after the write; `None` for a removal.
     fn value(&self, op: &WriteOp, current: Option<&Entry>) -> Result<Option<Value>, Refusal> {
         match (&op.change, current) {
-            (Change::Insert(value) | Change::Upsert(value) | Change::Replace(value), _) => Ok(Some(value.clone())),
+            (Change::Put(value), _) => Ok(Some(value.clone())),
             (Change::Remove, _) => Ok(None),
             (change, Some(entry)) => {
                 let Some(patch) = change.patch() else { return Ok(Some(entry.value.clone())) };
@@ -323,7 +316,7 @@ impl Model {
     fn branch(&mut self, txn: &Txn) -> Result<(), Refusal> {
         let holds = |check: &Check| {
             let current = self.now.live(&check.key);
-            self.expected(&check.key, &check.expect, None, current)
+            self.expected(&check.key, &check.expect, false, current)
                 .and_then(|()| self.condition(&check.key, &check.condition, current))
         };
         let hold = txn.checks.iter().all(|check| holds(check).is_ok());
@@ -413,17 +406,16 @@ fn stands<T: PartialOrd>(operator: ComparisonOperator, actual: &T, wanted: &T) -
 /// The table of locks.
 fn judge_lock(op: &WriteOp, entry: &Entry, now: &Picture) -> Result<(), Refusal> {
     let locked = entry.meta.is_locked_at(now.vars.clock);
-    let key = match &op.expect {
-        Expect::Cas(token) => now.has_token(&op.key, entry, *token),
-        Expect::AnyOf(tokens) => tokens.iter().any(|token| now.has_token(&op.key, entry, *token)),
+    let key = match &op.expect.tokens {
+        Tokens::One(token) => now.has_token(&op.key, entry, *token),
+        Tokens::AnyOf(tokens) => tokens.iter().any(|token| now.has_token(&op.key, entry, *token)),
         _ => false,
     };
     match op.change {
         Change::Lock(_) | Change::Claim { .. } if locked => Err(Refusal::Locked),
         Change::Unlock | Change::Extend(_) if !locked => Err(Refusal::NotLocked),
         Change::Unlock | Change::Extend(_) if !key => Err(Refusal::Locked),
-        Change::Insert(_) => Ok(()),
-        _ if op.expect == Expect::Absent => Ok(()),
+        _ if op.expect.presence == Presence::Absent => Ok(()),
         _ if locked && !key => Err(Refusal::CasMismatch),
         _ => Ok(()),
     }
@@ -456,7 +448,7 @@ fn written(op: &WriteOp, current: Option<&Entry>, revision: u64, clock: u64) -> 
             _ => None,
         },
         session: match op.change {
-            Change::Insert(_) | Change::Upsert(_) | Change::Replace(_) => op.session,
+            Change::Put(_) => op.session,
             _ => op.session.or(old.and_then(|meta| meta.session)),
         },
     }

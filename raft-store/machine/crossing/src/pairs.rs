@@ -42,12 +42,12 @@ impl Pairs {
     pub fn note_rehearsal(&mut self, command: &Command) {
         let way = || ["dry run"];
         match &command.action {
-            Action::Write(op) => self.count(kinds::of_change(&op.change), way()),
+            Action::Write(op) => self.count(kinds::of_write(op), way()),
             Action::Bulk(ops) => {
-                ops.iter().for_each(|op| self.count(&format!("bulk: {}", kinds::of_change(&op.change)), way()));
+                ops.iter().for_each(|op| self.count(&format!("bulk: {}", kinds::of_write(op)), way()));
             }
             Action::Txn(txn) => {
-                let note = |op: &WriteOp| self.count(&format!("transaction: {}", kinds::of_change(&op.change)), way());
+                let note = |op: &WriteOp| self.count(&format!("transaction: {}", kinds::of_write(op)), way());
                 txn.all_writes().for_each(note);
                 self.note_ranges_tried(txn.then.iter().chain(&txn.otherwise));
             }
@@ -68,7 +68,7 @@ impl Pairs {
     }
 
     fn note_write(&mut self, manner: &str, picture: &Picture, op: &WriteOp, ways: &[&'static str]) {
-        let kind = format!("{manner}{}", kinds::of_change(&op.change));
+        let kind = format!("{manner}{}", kinds::of_write(op));
         self.count(&kind, states::of_write(picture, op).into_iter().chain(ways.iter().copied()));
     }
 

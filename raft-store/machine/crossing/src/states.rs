@@ -8,8 +8,8 @@ use quorate_machine::document::Json;
 use quorate_machine::keyspace::session::AttachedKind;
 use quorate_machine::types::IndexStage;
 use quorate_machine::types::{
-    AccessOp, BarrierOp, ContentKind, Counted, Entry, Expect, Guard, Key, KeyRange, LatchOp, LockName, LockOp,
-    LockSpace, MembersOp, QueueName, QuotaSubject, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, WriteOp,
+    AccessOp, BarrierOp, ContentKind, Counted, Entry, Guard, Key, KeyRange, LatchOp, LockName, LockOp, LockSpace,
+    MembersOp, QueueName, QuotaSubject, Requeue, SessionId, TaskId, TaskOp, TaskState, TaskVerb, Tokens, WriteOp,
 };
 
 use crate::kinds::Target;
@@ -278,9 +278,9 @@ fn of_guard(picture: &Picture, guard: Option<&Guard>, holding: &mut Holding) {
 pub fn of_write(picture: &Picture, op: &WriteOp) -> Vec<&'static str> {
     let mut holding = Holding(of_entry(picture, &op.key));
     let live: Option<&Entry> = picture.live(&op.key);
-    let given = |entry: &Entry| match &op.expect {
-        Expect::Cas(token) => picture.has_token(&op.key, entry, *token),
-        Expect::AnyOf(tokens) => tokens.iter().any(|token| picture.has_token(&op.key, entry, *token)),
+    let given = |entry: &Entry| match &op.expect.tokens {
+        Tokens::One(token) => picture.has_token(&op.key, entry, *token),
+        Tokens::AnyOf(tokens) => tokens.iter().any(|token| picture.has_token(&op.key, entry, *token)),
         _ => false,
     };
     let has_token = live.is_some_and(given);

@@ -354,9 +354,9 @@ impl World {
             Request::Release => Action::Lock(LockOp::Release { lock: name(0), token: sent.token }),
             Request::Write => Action::Write(WriteOp {
                 key: Key::new("guarded").expect("a key"),
-                expect: Expect::Any,
+                expect: Expect::ANY,
                 condition: Criteria::default(),
-                change: Change::Upsert(Value { kind: ContentKind::Bytes, data: sent.id.clone().into() }),
+                change: Change::Put(Value { kind: ContentKind::Bytes, data: sent.id.clone().into() }),
                 expiry: Expiry::Never,
                 return_previous: false,
                 session: None,

@@ -86,8 +86,7 @@ fn of_guard(guard: Option<&Guard>, visit: &mut Visit<'_>) {
 
 fn of_write(op: &WriteOp, visit: &mut Visit<'_>) {
     match &op.change {
-        Change::Insert(_) | Change::Upsert(_) | Change::Replace(_) => key(Write, &op.key, visit),
-        Change::Patch(_) | Change::Remove | Change::Touch => key(Write, &op.key, visit),
+        Change::Put(_) | Change::Patch(_) | Change::Remove | Change::Touch => key(Write, &op.key, visit),
         Change::Lock(_) | Change::Extend(_) | Change::Unlock => {
             key(Lock, &op.key, visit);
             // They may also say how long the entry lives and with which session it goes, which is a change of it.
@@ -242,7 +241,7 @@ mod tests {
     fn write(key: &str, change: Change) -> WriteOp {
         WriteOp {
             key: Key::new(key).expect("a key"),
-            expect: Expect::Any,
+            expect: Expect::ANY,
             condition: Criteria::default(),
             change,
             expiry: Expiry::Keep,
@@ -259,21 +258,21 @@ mod tests {
     #[test]
     fn writes_require_what_they_change_lock_and_hang_on() {
         let value = Value { kind: ContentKind::Bytes, data: Vec::new() };
-        assert_eq!(shown(&Action::Write(write("a", Change::Upsert(value.clone())))), ["Write a"]);
+        assert_eq!(shown(&Action::Write(write("a", Change::Put(value.clone())))), ["Write a"]);
         assert_eq!(shown(&Action::Write(write("a", Change::Lock(5)))), ["Lock a"]);
         let living = WriteOp { expiry: Expiry::After(5), ..write("a", Change::Unlock) };
         assert_eq!(shown(&Action::Write(living)), ["Lock a", "Write a"]);
         let guarded = WriteOp {
             guard: Some(Box::new(Guard { lock: lock("l"), token: 1 })),
             session: Some(SessionId(7)),
-            ..write("a", Change::Insert(value))
+            ..write("a", Change::Put(value))
         };
         assert_eq!(shown(&Action::Bulk(vec![guarded])), ["Write a", "session 7", "Lock l"]);
     }
 
     #[test]
     fn transactions_require_all_of_both_branches_at_any_depth() {
-        let check = Check { key: Key::new("c").expect("a key"), expect: Expect::Any, condition: Criteria::default() };
+        let check = Check { key: Key::new("c").expect("a key"), expect: Expect::ANY, condition: Criteria::default() };
         let inner = Txn {
             checks: vec![check.clone()],
             then: vec![Step::Write(write("deep", Change::Remove))],
@@ -312,7 +311,7 @@ mod tests {
         let json = crate::document::Json::parse(json).expect("JSON");
         let rules = crate::rules::Rules::read(&json, "").expect("rules");
         let name = crate::rules::CollectionName::new("orders").expect("a name");
-        let op = RulesOp { name, expect: Expect::Any, change: RulesChange::Set(rules) };
+        let op = RulesOp { name, expect: Expect::ANY, change: RulesChange::Set(rules) };
         assert_eq!(shown(&Action::Rules(op)), ["Admin orders/*", "Write invoices"]);
         let name = crate::rules::SequenceName::new("invoices").expect("a name");
         assert_eq!(shown(&Action::Numbers(NumbersOp { name, count: 1 })), ["Write invoices"]);

@@ -58,11 +58,11 @@ pub struct AuditLine {
 /// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum AuditOp {
-    /// See [`crate::types::Change::Insert`].
+    /// A [`crate::types::Change::Put`] that expects that there is no entry.
     Insert,
-    /// See [`crate::types::Change::Upsert`].
+    /// A [`crate::types::Change::Put`], whether or not there is an entry.
     Upsert,
-    /// See [`crate::types::Change::Replace`].
+    /// A [`crate::types::Change::Put`] that expects that there is an entry.
     Replace,
     /// See [`crate::types::Change::Patch`].
     Update,

@@ -147,7 +147,7 @@ impl<V: View> Applier<'_, V> {
 
     fn claim_one(&mut self, op: &ClaimOp, key: &Key, caller: &Caller) -> Tried<Shown> {
         let change = Change::Claim { ms: op.lock_ms, patch: op.patch.clone() };
-        let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Keep);
+        let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Keep);
         let write = WriteOp {
             key: key.clone(),
             expect,
@@ -416,7 +416,7 @@ impl<V: View> Applier<'_, V> {
             WhereChange::Patch { patch, expiry } => (Change::Patch(patch.clone()), *expiry),
             WhereChange::Remove => (Change::Remove, Expiry::Keep),
         };
-        let (key, expect, condition) = (key.clone(), Expect::Any, op.condition.clone());
+        let (key, expect, condition) = (key.clone(), Expect::ANY, op.condition.clone());
         let write = WriteOp {
             key: key.clone(),
             expect,

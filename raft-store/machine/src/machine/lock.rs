@@ -14,26 +14,27 @@ use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::{lock, relocked};
 use crate::mutants::Mutant;
-use crate::types::{Change, ClusterMillis, Entry, EntryMeta, Expect, Key, Rejection, Revision, Shown, Waker, WriteOp};
+use crate::types::{
+    Change, ClusterMillis, Entry, EntryMeta, Key, Presence, Rejection, Revision, Shown, Tokens, Waker, WriteOp,
+};
 
 /// Whether a lock on the entry, or its absence, forbids the write.
 pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
     let is_locked = row.meta.is_locked_at(clock);
-    let has_key = match &op.expect {
-        Expect::Cas(cas) => row.has_token(*cas, clock),
-        Expect::AnyOf(tokens) => tokens.iter().any(|token| row.has_token(*token, clock)),
-        Expect::Any | Expect::Absent | Expect::Present | Expect::NoneOf(_) => false,
+    let has_key = match &op.expect.tokens {
+        Tokens::One(cas) => row.has_token(*cas, clock),
+        Tokens::AnyOf(tokens) => tokens.iter().any(|token| row.has_token(*token, clock)),
+        Tokens::Any | Tokens::NoneOf(_) => false,
     };
     match &op.change {
         Change::Lock(_) | Change::Claim { .. } if is_locked => Err(Rejection::Locked { current: row.to_shown() }),
         Change::Extend(_) | Change::Unlock if !is_locked => Err(Rejection::NotLocked { current: row.to_shown() }),
         Change::Extend(_) | Change::Unlock if !has_key => Err(Rejection::Locked { current: row.to_shown() }),
         // That the entry is there at all is what these are told.
-        Change::Insert(_) => Ok(()),
-        _ if op.expect == Expect::Absent => Ok(()),
+        _ if op.expect.presence == Presence::Absent => Ok(()),
         _ if is_locked && !has_key => {
-            let expected = match op.expect {
-                Expect::Cas(expected) => Some(expected),
+            let expected = match op.expect.tokens {
+                Tokens::One(expected) => Some(expected),
                 _ => None,
             };
             Err(Rejection::CasMismatch { expected, current: Some(row.to_shown()) })

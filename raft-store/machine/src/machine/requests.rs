@@ -410,9 +410,9 @@ mod tests {
     fn nobody_is_answered_what_another_asked_whatever_the_hash_says() {
         let op = WriteOp {
             key: Key::new("k").unwrap(),
-            expect: Expect::Any,
+            expect: Expect::ANY,
             condition: Criteria::default(),
-            change: Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![1] }),
+            change: Change::Put(Value { kind: ContentKind::Bytes, data: vec![1] }),
             expiry: Expiry::Never,
             return_previous: false,
             session: None,

@@ -231,7 +231,7 @@ impl<V: View> Applier<'_, V> {
         let condition = understood(collection.as_deref(), &check.condition, wall);
         let steps = self.steps_so_far();
         let (judged, bytes) = self.live(&check.key, |key, row| {
-            let judged = check_expect(&check.expect, None, row, clock).and_then(|()| {
+            let judged = check_expect(&check.expect, false, row, clock).and_then(|()| {
                 let document = document(&condition, false, row, &steps)?;
                 let is_locked = row.is_some_and(|row| row.meta.is_locked_at(clock));
                 let meta = row.map(|row| &row.meta);

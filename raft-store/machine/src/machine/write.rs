@@ -22,8 +22,8 @@ use crate::mutants::Mutant;
 use crate::rules::{RuleFault, Rules};
 use crate::types::CollectionRow;
 use crate::types::{
-    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Rejection, Revision, Shown, WallMillis,
-    WriteOp, Written,
+    Change, ClusterMillis, ContentKind, EntryMeta, Expect, Expiry, Key, Presence, Rejection, Revision, Shown, Tokens,
+    WallMillis, WriteOp, Written,
 };
 
 /// A write that will take effect.
@@ -83,7 +83,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Gives the refusal back once there is a line of audit for it.
     fn record_refusal(&mut self, op: WriteOp, caller: Caller, rejection: Rejection) -> Rejection {
-        self.record(op_kind(&op.change), Some(op.key), caller, AuditEffect::Refused((&rejection).into()));
+        self.record(op_kind(&op), Some(op.key), caller, AuditEffect::Refused((&rejection).into()));
         rejection
     }
 
@@ -188,7 +188,7 @@ impl<V: View> Applier<'_, V> {
             AuditEffect::Changed { previous, removed }
         };
         assert_eq!(self.vars.revision, revision, "the revision of a write differs from the planned one");
-        self.record(op_kind(&op.change), Some(op.key), caller, effect);
+        self.record(op_kind(&op), Some(op.key), caller, effect);
         let meta = planned.meta.map(|meta| lock::told_to_holder(meta, planned.key));
         Ok(Written { meta, previous: planned.previous })
     }
@@ -345,10 +345,10 @@ fn index_keys(values: &[Vec<Option<&Json<'_>>>], rules: &Rules) -> Result<Vec<In
     Ok(keys)
 }
 
-/// Whether a write says nothing of what it expects, where it could. An insert expects that there is nothing.
+/// Whether a write says nothing of what it expects, where it could. An insert and a replacement say whether there is an entry.
 fn lacks_precondition(op: &WriteOp) -> bool {
-    let could = matches!(op.change, Change::Upsert(_) | Change::Replace(_) | Change::Patch(_) | Change::Remove);
-    could && op.expect == Expect::Any && op.condition.is_empty()
+    let could = matches!(op.change, Change::Put(_) | Change::Patch(_) | Change::Remove);
+    could && op.expect == Expect::ANY && op.condition.is_empty()
 }
 
 /// What the write comes to at `revision`, given the entry as it is for it.
@@ -362,7 +362,7 @@ fn plan(
 ) -> Tried<Planned> {
     check_command(op)?;
     current.map_or(Ok(()), |row| lock::check(op, row, clock))?;
-    check_expect(&op.expect, Some(&op.change), current, clock)?;
+    check_expect(&op.expect, op.change.needs_entry(), current, clock)?;
     let condition = understood(guide.collection, &op.condition, wall);
     let document = document(&condition, op.change.patch().is_some(), current, steps)?;
     let is_locked = current.is_some_and(|row| row.meta.is_locked_at(clock));
@@ -399,7 +399,7 @@ fn plan(
             _ => None,
         },
         session: match op.change {
-            Change::Insert(_) | Change::Upsert(_) | Change::Replace(_) => op.session,
+            Change::Put(_) => op.session,
             _ => op.session.or_else(|| current.and_then(|row| row.meta.session)),
         },
     };
@@ -415,14 +415,14 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     {
         return Err(Rejection::Unsupported(format!("a TTL of {ms} ms; the longest is {} ms", limits::TTL_MS_MAX)));
     }
-    if let Expect::AnyOf(tokens) | Expect::NoneOf(tokens) = &op.expect
+    if let Tokens::AnyOf(tokens) | Tokens::NoneOf(tokens) = &op.expect.tokens
         && tokens.len() > limits::EXPECT_TOKENS_MAX
     {
         let (given, max) = (tokens.len(), limits::EXPECT_TOKENS_MAX);
         return Err(Rejection::Unsupported(format!("a list of {given} tokens; the longest has {max}")));
     }
     match &op.change {
-        Change::Insert(value) | Change::Upsert(value) | Change::Replace(value) => check_size(&value.data),
+        Change::Put(value) => check_size(&value.data),
         Change::Lock(ms) | Change::Extend(ms) | Change::Claim { ms, .. } if !(1..=limits::LOCK_MS_MAX).contains(ms) => {
             Err(Rejection::Unsupported(format!("a lock for {ms} ms; the longest is {} ms", limits::LOCK_MS_MAX)))
         }
@@ -433,12 +433,12 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
 /// Whether a collection is as expected; `current` is its token, if it is declared.
 pub(super) fn check_expect_of(expect: &Expect, current: Option<Revision>, needs_one: bool) -> Result<(), Rejection> {
     let Some(cas) = current else {
-        return match *expect {
+        return match expect.tokens {
             _ if needs_one => Err(Rejection::NotFound),
-            Expect::Present => Err(Rejection::NotFound),
-            Expect::Cas(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
-            Expect::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
-            Expect::Any | Expect::Absent | Expect::NoneOf(_) => Ok(()),
+            Tokens::One(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
+            Tokens::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
+            Tokens::Any | Tokens::NoneOf(_) if expect.presence == Presence::Present => Err(Rejection::NotFound),
+            Tokens::Any | Tokens::NoneOf(_) => Ok(()),
         };
     };
     let shown = || {
@@ -454,15 +454,15 @@ pub(super) fn check_expect_of(expect: &Expect, current: Option<Revision>, needs_
         };
         Shown::Bare { meta, kind: ContentKind::Json }
     };
-    match expect {
-        Expect::Absent => Err(Rejection::AlreadyExists { current: shown() }),
-        Expect::Cas(expected) if *expected != cas => {
+    match &expect.tokens {
+        Tokens::One(expected) if *expected != cas => {
             Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(shown()) })
         }
-        Expect::AnyOf(tokens) if !tokens.contains(&cas) => {
+        Tokens::AnyOf(tokens) if !tokens.contains(&cas) => {
             Err(Rejection::CasMismatch { expected: None, current: Some(shown()) })
         }
-        Expect::NoneOf(tokens) if tokens.contains(&cas) => Err(Rejection::CasListed { current: shown() }),
+        Tokens::NoneOf(tokens) if tokens.contains(&cas) => Err(Rejection::CasListed { current: shown() }),
+        _ if expect.presence == Presence::Absent => Err(Rejection::AlreadyExists { current: shown() }),
         _ => Ok(()),
     }
 }
@@ -474,37 +474,33 @@ fn check_size(data: &[u8]) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// Whether the current entry is what is expected, and what a change needs; without a change, nothing but that.
+/// Whether the current entry is what is expected, and there where there has to be one. Its token is looked at before its presence.
 pub(super) fn check_expect(
     expect: &Expect,
-    change: Option<&Change>,
+    needs_entry: bool,
     current: Option<&EntryRow>,
     clock: ClusterMillis,
 ) -> Result<(), Rejection> {
-    let needs_none = change.is_none_or(|change| matches!(change, Change::Insert(_) | Change::Upsert(_)));
     let Some(row) = current else {
-        return match *expect {
-            Expect::Cas(cas) if needs_none => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
-            Expect::AnyOf(_) if needs_none => Err(Rejection::CasMismatch { expected: None, current: None }),
-            Expect::Any | Expect::Absent | Expect::NoneOf(_) if needs_none => Ok(()),
-            _ => Err(Rejection::NotFound),
+        return match expect.tokens {
+            _ if needs_entry || expect.presence == Presence::Present => Err(Rejection::NotFound),
+            Tokens::One(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
+            Tokens::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
+            Tokens::Any | Tokens::NoneOf(_) => Ok(()),
         };
     };
-    match expect {
-        Expect::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
-        Expect::Cas(expected) if !row.has_token(*expected, clock) => {
+    match &expect.tokens {
+        Tokens::One(expected) if !row.has_token(*expected, clock) => {
             Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(row.to_shown()) })
         }
-        Expect::AnyOf(tokens) if !tokens.iter().any(|token| row.has_token(*token, clock)) => {
+        Tokens::AnyOf(tokens) if !tokens.iter().any(|token| row.has_token(*token, clock)) => {
             Err(Rejection::CasMismatch { expected: None, current: Some(row.to_shown()) })
         }
-        Expect::NoneOf(tokens) if tokens.iter().any(|token| row.has_token(*token, clock)) => {
+        Tokens::NoneOf(tokens) if tokens.iter().any(|token| row.has_token(*token, clock)) => {
             Err(Rejection::CasListed { current: row.to_shown() })
         }
-        Expect::Any | Expect::Present | Expect::Cas(_) | Expect::AnyOf(_) | Expect::NoneOf(_) => match change {
-            Some(Change::Insert(_)) => Err(Rejection::AlreadyExists { current: row.to_shown() }),
-            _ => Ok(()),
-        },
+        _ if expect.presence == Presence::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
+        _ => Ok(()),
     }
 }
 
@@ -555,9 +551,7 @@ fn new_value<'a>(
     steps: &Steps,
 ) -> Result<NewValue<'a>, Rejection> {
     match (&op.change, current) {
-        (Change::Insert(value) | Change::Upsert(value) | Change::Replace(value), _) => {
-            Ok(Some((value.kind, value.data.as_slice().into())))
-        }
+        (Change::Put(value), _) => Ok(Some((value.kind, value.data.as_slice().into()))),
         (Change::Remove, _) => Ok(None),
         (change, Some(row)) => match change.patch() {
             Some(patch) => {
@@ -587,11 +581,14 @@ fn patched(
     })
 }
 
-fn op_kind(change: &Change) -> AuditOp {
-    match change {
-        Change::Insert(_) => AuditOp::Insert,
-        Change::Upsert(_) => AuditOp::Upsert,
-        Change::Replace(_) => AuditOp::Replace,
+/// The name of a write in its line of audit. A put has three, by what it expects.
+fn op_kind(op: &WriteOp) -> AuditOp {
+    match &op.change {
+        Change::Put(_) => match op.expect.presence {
+            Presence::Absent => AuditOp::Insert,
+            Presence::Any => AuditOp::Upsert,
+            Presence::Present => AuditOp::Replace,
+        },
         Change::Patch(_) => AuditOp::Update,
         Change::Remove => AuditOp::Remove,
         Change::Touch => AuditOp::Touch,

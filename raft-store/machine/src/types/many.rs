@@ -669,7 +669,7 @@ mod tests {
     use crate::types::{Action, Change, ContentKind, Value};
 
     fn put(key: &str) -> Step {
-        let change = Change::Upsert(Value { kind: ContentKind::Bytes, data: Vec::new() });
+        let change = Change::Put(Value { kind: ContentKind::Bytes, data: Vec::new() });
         Step::Write(WriteOp { change, ..WriteOp::removal(Key::new(key).unwrap(), false) })
     }
 
@@ -751,7 +751,7 @@ mod tests {
         assert!(codec::decode::<Txn>(&codec::encode(&too_deep)).is_err());
         // One with a check decides itself.
         let key = Key::new("a").unwrap();
-        let check = Check { key, expect: Expect::Any, condition: Criteria::default() };
+        let check = Check { key, expect: Expect::ANY, condition: Criteria::default() };
         assert_eq!(Txn { checks: vec![check], ..deepest }.fault(), Some(TxnFault::TooDeep));
         let full = |count| Txn::of_branch(Branch { then: vec![delete("a"); count], ..Branch::default() });
         assert_eq!(full(limits::TXN_STEPS_MAX).fault(), None);

@@ -248,7 +248,7 @@ fn a_step_of_building_an_index_holds_only_a_few_large_entries_at_once() {
     let mut store = with_large_entries(48);
     let rules = Json::parse(br#"{"indexes":[["a"]]}"#).unwrap();
     let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
     measured(&mut store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
     let mut steps = 0;
     while maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 }).1 {
@@ -264,7 +264,7 @@ fn a_step_of_clearing_an_index_of_long_keys_is_bounded() {
     let declare = |store: &mut Store, text: &str| {
         let rules = Json::parse(text.as_bytes()).unwrap();
         let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
-        let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+        let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
         measured(store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
     };
     declare(&mut store, r#"{"indexes":[["a"]]}"#);
@@ -295,7 +295,7 @@ fn with_many_index_rows(session: SessionId, store: &mut Store, count: usize) {
         (0..8).flat_map(|first| [fields(first), turned(first)]).map(|list| format!("[{list}]")).collect();
     let rules = format!(r#"{{"indexes":[{}]}}"#, indexes.join(","));
     let rules = Rules::read(&Json::parse(rules.as_bytes()).unwrap(), "").unwrap();
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change: RulesChange::Set(rules) };
+    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change: RulesChange::Set(rules) };
     measured(store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
     while maintain(store, Maintenance::Indexes { rows_max: 8_192 }).1 {}
     for nth in 0..count {
@@ -449,7 +449,7 @@ fn refusals_that_say_much_keep_little_under_their_request_id() {
     let names: Vec<_> = (0..limits::RULE_FAULTS_MAX).map(name).collect();
     let rules = format!(r#"{{"required":[{}]}}"#, names.join(","));
     let change = RulesChange::Set(Rules::read(&Json::parse(rules.as_bytes()).unwrap(), "").unwrap());
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::Any, change };
+    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
     measured(&mut store, &batch(1, &[Command::unnamed(Action::Rules(op))]));
     let refused = |nth: usize| match document(&format!("d/{nth}"), "{}").action {
         Action::Write(op) => op,
@@ -475,7 +475,7 @@ fn refusals_that_say_much_keep_little_under_their_request_id() {
 
 fn document(key: &str, text: &str) -> Command {
     let mut command = put(key, text.into(), None);
-    if let Action::Write(WriteOp { change: Change::Upsert(value), .. }) = &mut command.action {
+    if let Action::Write(WriteOp { change: Change::Put(value), .. }) = &mut command.action {
         value.kind = ContentKind::Json;
     }
     command
@@ -538,7 +538,7 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
     let grant = |nth| Grant { permission: Permission::Read, prefix: long_key(&format!("{nth:02}")) };
     let grants = (0..limits::ROLE_GRANTS_MAX).map(grant).collect();
     vec![
-        Action::Write(write(0, Change::Upsert(largest))),
+        Action::Write(write(0, Change::Put(largest))),
         Action::Txn(Txn { then: (0..24).map(|nth| Step::Get(key(nth))).collect(), ..Txn::default() }),
         Action::Txn(Txn {
             then: (0..24).map(|nth| Step::Write(write(nth, Change::Touch))).collect(),
@@ -556,7 +556,7 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
         Action::Bulk((0..24).map(|nth| write(nth, Change::Lock(1))).collect()),
         Action::Rules(RulesOp {
             name: CollectionName::new("d").unwrap(),
-            expect: Expect::Any,
+            expect: Expect::ANY,
             change: RulesChange::Set(rules),
         }),
         Action::Maintain(Maintenance::Indexes { rows_max: u32::MAX }),

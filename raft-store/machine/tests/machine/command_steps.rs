@@ -58,7 +58,7 @@ fn write(key: &str, change: Change, condition: Criteria) -> WriteOp {
 
 fn document(key: &str, text: String) -> WriteOp {
     let value = Value { kind: ContentKind::Json, data: text.into_bytes() };
-    write(key, Change::Upsert(value), Criteria::default())
+    write(key, Change::Put(value), Criteria::default())
 }
 
 fn touch(key: &str, condition: Criteria) -> WriteOp {
@@ -66,7 +66,7 @@ fn touch(key: &str, condition: Criteria) -> WriteOp {
 }
 
 fn check(key: &str, condition: Criteria) -> Check {
-    Check { key: Key::new(key).unwrap(), expect: Expect::Any, condition }
+    Check { key: Key::new(key).unwrap(), expect: Expect::ANY, condition }
 }
 
 fn where_op(criteria: Criteria, change: WhereChange) -> WhereOp {
@@ -275,7 +275,7 @@ fn a_merge_counts_what_it_puts_in_order_and_looks_for() {
 fn declare(store: &mut Store, text: &str) {
     let change = RulesChange::Set(Rules::read(&json(text), "").unwrap());
     let name = CollectionName::new("d").unwrap();
-    let outcome = applied(store, Action::Rules(RulesOp { name, expect: Expect::Any, change }));
+    let outcome = applied(store, Action::Rules(RulesOp { name, expect: Expect::ANY, change }));
     assert!(matches!(outcome, Outcome::RulesSet(Some(_))), "{outcome:?}");
 }
 

@@ -148,22 +148,22 @@ fn row_of(store: &Store) -> Vec<u8> {
 fn only_the_key_opens_a_lock_and_ends_with_it() {
     for claims in [false, true] {
         let mut store = Store::default();
-        let made = token(&apply(&mut store, 1, write(Change::Insert(value(r#"{"n":1}"#)), Expect::Any))).unwrap();
+        let made = token(&apply(&mut store, 1, write(Change::Put(value(r#"{"n":1}"#)), Expect::ABSENT))).unwrap();
         let change = if claims { Change::Claim { ms: 100, patch: None } } else { Change::Lock(100) };
-        let key = token(&apply(&mut store, 1, write(change, Expect::Cas(made)))).unwrap();
+        let key = token(&apply(&mut store, 1, write(change, Expect::cas(made)))).unwrap();
         assert!(key >= lock::KEY_MARK);
         for wrong in [made, store.vars.revision, 0, key - 1, key + 1] {
-            let put = write(Change::Upsert(value("2")), Expect::Cas(wrong));
+            let put = write(Change::Put(value("2")), Expect::cas(wrong));
             assert_eq!(token(&apply(&mut store, 1, put)), Err("CasMismatch".into()));
             let (unlock, extend) = (Change::Unlock, Change::Extend(200));
-            assert_eq!(token(&apply(&mut store, 1, write(unlock, Expect::Cas(wrong)))), Err("Locked".into()));
-            assert_eq!(token(&apply(&mut store, 1, write(extend, Expect::Cas(wrong)))), Err("Locked".into()));
+            assert_eq!(token(&apply(&mut store, 1, write(unlock, Expect::cas(wrong)))), Err("Locked".into()));
+            assert_eq!(token(&apply(&mut store, 1, write(extend, Expect::cas(wrong)))), Err("Locked".into()));
         }
-        assert_eq!(token(&apply(&mut store, 1, write(Change::Extend(200), Expect::Cas(key)))), Ok(key));
-        let cas = token(&apply(&mut store, 2, write(Change::Unlock, Expect::AnyOf(vec![7, key])))).unwrap();
+        assert_eq!(token(&apply(&mut store, 1, write(Change::Extend(200), Expect::cas(key)))), Ok(key));
+        let cas = token(&apply(&mut store, 2, write(Change::Unlock, Expect::any_of(vec![7, key])))).unwrap();
         assert_eq!(entry::decode(&row_of(&store)).unwrap().meta.cas, cas);
         assert!(cas < lock::KEY_MARK, "the token of an entry that is not locked is a revision again");
-        let put = |token| write(Change::Upsert(value("3")), Expect::Cas(token));
+        let put = |token| write(Change::Put(value("3")), Expect::cas(token));
         assert_eq!(token(&apply(&mut store, 2, put(key))), Err("CasMismatch".into()));
         assert_eq!(token(&apply(&mut store, 2, put(cas))), Ok(store.vars.revision));
     }
@@ -173,8 +173,8 @@ fn only_the_key_opens_a_lock_and_ends_with_it() {
 fn after_a_lock_that_ended_by_itself_its_key_is_good_until_something_changes() {
     for forgets in [false, true] {
         let mut store = Store::default();
-        apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
-        let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::Any))).unwrap();
+        apply(&mut store, 1, write(Change::Put(value("1")), Expect::ABSENT));
+        let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::ANY))).unwrap();
         let row = row_of(&store);
         if forgets {
             let due = quorate_machine::types::Maintenance::ExpireDue { limit: 9 };
@@ -182,17 +182,17 @@ fn after_a_lock_that_ended_by_itself_its_key_is_good_until_something_changes() {
             assert_eq!(store.rows(family::LOCK), [], "the row of its end is gone");
         }
         assert_eq!(row_of(&store), row, "an entry says by itself when its lock ended");
-        let extend = write(Change::Extend(5), Expect::Cas(key));
+        let extend = write(Change::Extend(5), Expect::cas(key));
         assert_eq!(token(&apply(&mut store, 101, extend)), Err("NotLocked".into()));
         let cas = entry::decode(&row).unwrap().meta.cas;
         for given in [key, cas] {
             let mut store = store.clone();
-            let put = write(Change::Upsert(value("2")), Expect::Cas(given));
+            let put = write(Change::Put(value("2")), Expect::cas(given));
             assert_eq!(token(&apply(&mut store, 101, put)), Ok(store.vars.revision));
         }
-        let next = token(&apply(&mut store, 101, write(Change::Lock(100), Expect::Cas(cas)))).unwrap();
+        let next = token(&apply(&mut store, 101, write(Change::Lock(100), Expect::cas(cas)))).unwrap();
         assert!(next >= lock::KEY_MARK && next != key);
-        let put = write(Change::Upsert(value("2")), Expect::Cas(key));
+        let put = write(Change::Put(value("2")), Expect::cas(key));
         assert_eq!(token(&apply(&mut store, 101, put)), Err("CasMismatch".into()));
     }
 }
@@ -210,12 +210,12 @@ fn keys_differ_between_entries_times_and_seeds_and_a_dry_run_shows_none_that_ope
     // Nodes must agree, builds of later as well.
     assert_eq!(keys[0], KEY_OF_ONES);
     let mut store = Store::default();
-    apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
-    let locks = write(Change::Lock(100), Expect::Any);
+    apply(&mut store, 1, write(Change::Put(value("1")), Expect::ABSENT));
+    let locks = write(Change::Lock(100), Expect::ANY);
     let dry = machine::evaluate(&store.view, &store.vars, store.index + 1, &locks).unwrap();
     let real = apply(&mut store, 1, locks);
     assert_ne!(token(&dry), token(&real), "the dry run tells the key");
-    let put = write(Change::Upsert(value("2")), Expect::Cas(token(&dry).unwrap()));
+    let put = write(Change::Put(value("2")), Expect::cas(token(&dry).unwrap()));
     assert_eq!(token(&apply(&mut store, 1, put)), Err("CasMismatch".into()));
 }
 
@@ -225,8 +225,8 @@ const KEY_OF_ONES: u64 = 16_929_863_837_585_759_063;
 #[test]
 fn a_check_of_a_transaction_knows_the_key_too() {
     let mut store = Store::default();
-    apply(&mut store, 1, write(Change::Insert(value("1")), Expect::Any));
-    let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::Any))).unwrap();
+    apply(&mut store, 1, write(Change::Put(value("1")), Expect::ABSENT));
+    let key = token(&apply(&mut store, 1, write(Change::Lock(100), Expect::ANY))).unwrap();
     let cas = entry::decode(&row_of(&store)).unwrap().meta.cas;
     let holds = |expect| {
         let check =
@@ -237,6 +237,6 @@ fn a_check_of_a_transaction_knows_the_key_too() {
         let Outcome::Txn(done) = reply.outcome else { panic!("{reply:?}") };
         done.succeeded()
     };
-    assert!(holds(Expect::Cas(key)) && holds(Expect::NoneOf(vec![cas])));
-    assert!(!holds(Expect::Cas(cas)) && !holds(Expect::NoneOf(vec![key])));
+    assert!(holds(Expect::cas(key)) && holds(Expect::none_of(vec![cas])));
+    assert!(!holds(Expect::cas(cas)) && !holds(Expect::none_of(vec![key])));
 }

@@ -93,9 +93,9 @@ fn ops() -> impl Strategy<Value = AccessOp> {
 fn commands() -> impl Strategy<Value = (Action, Option<usize>)> {
     let write = WriteOp {
         key: Key::new("k").unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Criteria::default(),
-        change: Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![1] }),
+        change: Change::Put(Value { kind: ContentKind::Bytes, data: vec![1] }),
         expiry: Expiry::Never,
         return_previous: false,
         session: None,

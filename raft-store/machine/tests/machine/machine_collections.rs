@@ -89,15 +89,19 @@ fn rules() -> impl Strategy<Value = RulesChange> {
 
 fn writes() -> impl Strategy<Value = WriteOp> {
     let change = prop_oneof![
-        4 => values().prop_map(Change::Upsert),
-        2 => values().prop_map(Change::Insert),
+        6 => values().prop_map(Change::Put),
         3 => patches().prop_map(Change::Patch),
         1 => Just(Change::Remove),
         1 => Just(Change::Touch),
         1 => Just(Change::Lock(5)),
     ];
     let expiry = prop_oneof![2 => Just(Expiry::Usual), 2 => Just(Expiry::Keep), 1 => (0..9u64).prop_map(Expiry::After)];
-    let expect = prop_oneof![4 => Just(Expect::Any), 1 => Just(Expect::Present), 1 => (1..30u64).prop_map(Expect::Cas)];
+    let expect = prop_oneof![
+        4 => Just(Expect::ANY),
+        2 => Just(Expect::ABSENT),
+        1 => Just(Expect::PRESENT),
+        1 => (1..30u64).prop_map(Expect::cas),
+    ];
     (keys(), expect, conditions(), change, expiry).prop_map(|(key, expect, condition, change, expiry)| WriteOp {
         key,
         expect,
@@ -144,7 +148,7 @@ fn commands() -> impl Strategy<Value = Command> {
         3 => claims().prop_map(Action::Claim),
         2 => wheres().prop_map(Action::Where),
         2 => rules().prop_map(|change| {
-            Action::Rules(RulesOp { name: CollectionName::new("c").unwrap(), expect: Expect::Any, change })
+            Action::Rules(RulesOp { name: CollectionName::new("c").unwrap(), expect: Expect::ANY, change })
         }),
         1 => (0..4u32).prop_map(|count| Action::Numbers(NumbersOp { name: SequenceName::new("s").unwrap(), count })),
         5 => (1..4u32).prop_map(|rows_max| Action::Maintain(Maintenance::Indexes { rows_max })),
@@ -259,9 +263,9 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
     let mut store = Store::default();
     let insert = |number: u64| WriteOp {
         key: Key::new(format!("q/{number:06}")).unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ABSENT,
         condition: Criteria::default(),
-        change: Change::Insert(Value { kind: ContentKind::Json, data: format!(r#"{{"due":{number}}}"#).into() }),
+        change: Change::Put(Value { kind: ContentKind::Json, data: format!(r#"{{"due":{number}}}"#).into() }),
         expiry: Expiry::Never,
         return_previous: false,
         session: None,
@@ -298,7 +302,7 @@ fn a_claim_that_would_have_to_order_too_much_is_refused_and_one_in_key_order_is_
 
     // With an index it looks at one.
     let change = RulesChange::Set(Rules::read(&json(r#"{"indexes":[["due"]]}"#), "").unwrap());
-    let rules = RulesOp { name: CollectionName::new("q").unwrap(), expect: Expect::Any, change };
+    let rules = RulesOp { name: CollectionName::new("q").unwrap(), expect: Expect::ANY, change };
     outcome(&mut store, command(Action::Rules(rules)));
     let step = command(Action::Maintain(Maintenance::Indexes { rows_max: 4_000 }));
     while outcome(&mut store, step.clone()) != (Outcome::Maintained { removed: 0, more: false }) {}
@@ -314,9 +318,9 @@ fn a_claim_of_large_entries_ends_at_the_bound_of_a_batch() {
         let data = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20)).into_bytes();
         let op = WriteOp {
             key: Key::new(format!("q/{number:02}")).unwrap(),
-            expect: Expect::Any,
+            expect: Expect::ABSENT,
             condition: Criteria::default(),
-            change: Change::Insert(Value { kind: ContentKind::Json, data }),
+            change: Change::Put(Value { kind: ContentKind::Json, data }),
             expiry: Expiry::Never,
             return_previous: false,
             session: None,
@@ -339,9 +343,9 @@ fn keys_that_are_no_text_are_claimed_each_once() {
     let keys: [&[u8]; 4] = [b"e/\xFD", b"e/\xFE", b"e/\xFF", "e/\u{FFFD}".as_bytes()];
     let insert = |key: &&[u8]| WriteOp {
         key: Key::new(*key).unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ABSENT,
         condition: Criteria::default(),
-        change: Change::Insert(Value { kind: ContentKind::Json, data: br#"{"a":1}"#.to_vec() }),
+        change: Change::Put(Value { kind: ContentKind::Json, data: br#"{"a":1}"#.to_vec() }),
         expiry: Expiry::Never,
         return_previous: false,
         session: None,

@@ -171,9 +171,9 @@ impl Model {
 fn put(key: usize, session: Option<SessionId>, guard: Option<Box<Guard>>) -> WriteOp {
     WriteOp {
         key: Key::new(format!("k{key}")).unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Default::default(),
-        change: Change::Upsert(Value { kind: ContentKind::Json, data: b"1".to_vec() }),
+        change: Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() }),
         expiry: Expiry::Never,
         return_previous: false,
         session,
@@ -451,7 +451,7 @@ fn the_entries_of_a_session_have_a_bound_together() {
     let size = limits::VALUE_BYTES_MAX;
     let mut write = |key: usize, bytes: usize, session: Option<SessionId>| {
         let mut op = put(key, session, None);
-        op.change = Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7; bytes] });
+        op.change = Change::Put(Value { kind: ContentKind::Bytes, data: vec![7; bytes] });
         let (mut replies, _) = store.apply(&[batch(2, &[command(Action::Write(op))])]).unwrap();
         store.check();
         replies.pop().unwrap().pop().unwrap().outcome

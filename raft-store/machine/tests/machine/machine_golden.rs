@@ -52,7 +52,8 @@ use quorate_machine::machine::{Sizes, Vars};
 use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp, Outcome,
-    Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
+    Presence, Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp,
+    WriteOp,
 };
 use quorate_machine::{command_codec, digest, machine};
 
@@ -354,10 +355,10 @@ fn query_command(words: &[&str]) -> Command {
         }
         "rules" => {
             let expect = match option("if") {
-                None => Expect::Any,
-                Some("absent") => Expect::Absent,
-                Some("present") => Expect::Present,
-                Some(cas) => Expect::Cas(cas.parse().unwrap()),
+                None => Expect::ANY,
+                Some("absent") => Expect::ABSENT,
+                Some("present") => Expect::PRESENT,
+                Some(cas) => Expect::cas(cas.parse().unwrap()),
             };
             let change = match words[2] {
                 "none" => RulesChange::Remove,
@@ -437,12 +438,10 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     let line = words.join(" ");
     let mut words = words.iter().copied();
     let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
-    let op = words.next().unwrap();
+    let verb = words.next().unwrap();
     let key = Key::new(unescape(words.next().unwrap())).unwrap();
-    let change = match op {
-        "insert" => Change::Insert(value(words.next().unwrap())),
-        "upsert" => Change::Upsert(value(words.next().unwrap())),
-        "replace" => Change::Replace(value(words.next().unwrap())),
+    let change = match verb {
+        "insert" | "upsert" | "replace" => Change::Put(value(words.next().unwrap())),
         "patch" => Change::Patch(Patch::read(&json(words.next().unwrap()), "/patch").unwrap()),
         "remove" => Change::Remove,
         "touch" => Change::Touch,
@@ -453,16 +452,16 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     };
     let keeps = matches!(change, Change::Patch(_) | Change::Touch) || change.is_of_lock();
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
-    let (expect, condition) = (Expect::Any, Criteria::default());
+    let (expect, condition) = (Expect::ANY, Criteria::default());
     let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     let (mut request_id, mut principal) = (None, String::new());
     for option in words {
         match option.split_once('=').unwrap_or((option, "")) {
-            ("if", "absent") => op.expect = Expect::Absent,
-            ("if", "present") => op.expect = Expect::Present,
-            ("if", list) if list.starts_with("any:") => op.expect = Expect::AnyOf(tokens(&list[4..])),
-            ("if", list) if list.starts_with("none:") => op.expect = Expect::NoneOf(tokens(&list[5..])),
-            ("if", cas) => op.expect = Expect::Cas(cas.parse().unwrap()),
+            ("if", "absent") => op.expect = Expect::ABSENT,
+            ("if", "present") => op.expect = Expect::PRESENT,
+            ("if", list) if list.starts_with("any:") => op.expect = Expect::any_of(tokens(&list[4..])),
+            ("if", list) if list.starts_with("none:") => op.expect = Expect::none_of(tokens(&list[5..])),
+            ("if", cas) => op.expect = Expect::cas(cas.parse().unwrap()),
             ("where", list) => op.condition = Criteria::read(&json(list), "/if").unwrap(),
             ("ttl", ms) => op.expiry = Expiry::After(ms.parse().unwrap()),
             ("keep", _) => op.expiry = Expiry::Keep,
@@ -475,6 +474,11 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             ("by", name) => principal = name.into(),
             other => panic!("{other:?} in {line}"),
         }
+    }
+    match verb {
+        "insert" => op.expect.presence = Presence::Absent,
+        "replace" => op.expect.presence = Presence::Present,
+        _ => {}
     }
     (op, request_id, principal)
 }

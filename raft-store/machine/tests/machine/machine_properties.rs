@@ -17,7 +17,7 @@ use quorate_machine::machine::{self, Fault, Vars};
 use quorate_machine::types::{
     Action, Batch, Branch, BulkItem, Change, Check, Command, Compared, Comparison, ComparisonOperator, ContentKind,
     Expect, Expiry, ItemOutcome, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, Maintenance, Outcome,
-    Rejection, RemoveStep, Reply, RequestId, RevisionFilter, Step, Txn, Value, WriteOp,
+    Presence, Rejection, RemoveStep, Reply, RequestId, RevisionFilter, Step, Tokens, Txn, Value, WriteOp,
 };
 use quorate_machine::{codec, command_codec, level, limits};
 
@@ -33,9 +33,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 fn changes() -> impl Strategy<Value = Change> {
     prop_oneof![
-        2 => values().prop_map(Change::Insert),
-        3 => values().prop_map(Change::Upsert),
-        2 => values().prop_map(Change::Replace),
+        7 => values().prop_map(Change::Put),
         2 => "\\{\"[abc]\":([0-9]|null|\\{\"[ab]\":(null|1)\\})\\}".prop_map(|patch| Change::Patch(merge_patch(&patch))),
         2 => Just(Change::Remove),
         1 => Just(Change::Touch),
@@ -56,14 +54,14 @@ fn predicate(field: &str, operator: &str, value: &str) -> Term {
 }
 
 fn writes() -> impl Strategy<Value = WriteOp> {
-    let expect = prop_oneof![
-        4 => Just(Expect::Any),
-        1 => Just(Expect::Absent),
-        1 => Just(Expect::Present),
-        2 => (1..30u64).prop_map(Expect::Cas),
-        1 => prop::collection::vec(1..30u64, 0..18).prop_map(Expect::AnyOf),
-        1 => prop::collection::vec(1..30u64, 0..18).prop_map(Expect::NoneOf),
+    let presence = prop_oneof![4 => Just(Presence::Any), 2 => Just(Presence::Absent), 2 => Just(Presence::Present)];
+    let tokens = prop_oneof![
+        6 => Just(Tokens::Any),
+        2 => (1..30u64).prop_map(Tokens::One),
+        1 => prop::collection::vec(1..30u64, 0..18).prop_map(Tokens::AnyOf),
+        1 => prop::collection::vec(1..30u64, 0..18).prop_map(Tokens::NoneOf),
     ];
+    let expect = (presence, tokens).prop_map(|(presence, tokens)| Expect { presence, tokens });
     let expiry = prop_oneof![
         2 => Just(Expiry::Keep),
         2 => Just(Expiry::Never),
@@ -85,10 +83,10 @@ fn writes() -> impl Strategy<Value = WriteOp> {
 
 fn checks() -> impl Strategy<Value = Check> {
     let expect = prop_oneof![
-        2 => Just(Expect::Any),
-        1 => Just(Expect::Absent),
-        2 => Just(Expect::Present),
-        2 => (1..30u64).prop_map(Expect::Cas),
+        2 => Just(Expect::ANY),
+        1 => Just(Expect::ABSENT),
+        2 => Just(Expect::PRESENT),
+        2 => (1..30u64).prop_map(Expect::cas),
     ];
     let condition = prop_oneof![
         3 => Just(Vec::new()),
@@ -263,10 +261,10 @@ fn each_expect_of(txn: &mut Txn, change: &mut dyn FnMut(&mut Expect)) {
 /// Names the keys of locks in place of what everybody sees of them.
 fn name_keys(expect: &mut Expect, keys: &BTreeMap<u64, u64>) {
     let name = |token: &mut u64| *token = keys.get(token).copied().unwrap_or(*token);
-    match expect {
-        Expect::Cas(token) => name(token),
-        Expect::AnyOf(tokens) | Expect::NoneOf(tokens) => tokens.iter_mut().for_each(name),
-        Expect::Any | Expect::Absent | Expect::Present => {}
+    match &mut expect.tokens {
+        Tokens::One(token) => name(token),
+        Tokens::AnyOf(tokens) | Tokens::NoneOf(tokens) => tokens.iter_mut().for_each(name),
+        Tokens::Any => {}
     }
 }
 
@@ -428,7 +426,7 @@ fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
         .map(|number| {
             let mut command = write(&number.to_be_bytes(), Change::Touch);
             if let Action::Write(op) = &mut command.action {
-                op.change = Change::Insert(Value { kind: ContentKind::Json, data: b"1".to_vec() });
+                op.change = Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() });
                 op.expiry = Expiry::After(1);
             }
             command
@@ -459,9 +457,12 @@ fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
 fn what_is_kept_of_a_large_entry_is_small() {
     let large = Value { kind: ContentKind::Json, data: vec![b'1'; 1 << 20] };
     let mut store = Store::default();
-    store.apply(&[batch(1, &[write(b"a", Change::Upsert(large.clone()))])]).unwrap();
-    let mut refused = write(b"a", Change::Insert(large.clone()));
+    store.apply(&[batch(1, &[write(b"a", Change::Put(large.clone()))])]).unwrap();
+    let mut refused = write(b"a", Change::Put(large.clone()));
     refused.request_id = Some(RequestId("refused".into()));
+    if let Action::Write(op) = &mut refused.action {
+        op.expect = Expect::ABSENT;
+    }
     let mut written = write(b"a", Change::Remove);
     written.request_id = Some(RequestId("written".into()));
     if let Action::Write(op) = &mut written.action {
@@ -492,17 +493,17 @@ fn decided(replies: &[Reply]) -> (usize, usize) {
 fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
     let large = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
     let mut store = Store::default();
-    store.apply(&[batch(1, &[write(b"a", Change::Upsert(large))])]).unwrap();
+    store.apply(&[batch(1, &[write(b"a", Change::Put(large))])]).unwrap();
     let refused = |number: u32| {
         let mut command = write(b"a", Change::Remove);
         command.request_id = Some(RequestId(format!("r{number}")));
         if let Action::Write(op) = &mut command.action {
-            op.expect = Expect::Cas(77);
+            op.expect = Expect::cas(77);
         }
         command
     };
     let crowd: Vec<Command> = (0..1_000).map(refused).collect();
-    let small = batch(2, &[write(b"b", Change::Insert(Value { kind: ContentKind::Json, data: b"1".to_vec() }))]);
+    let small = batch(2, &[write(b"b", Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() }))]);
     let batches = [batch(2, &crowd), small, batch(2, &crowd)];
 
     let before = store.clone();
@@ -541,7 +542,7 @@ fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
 fn a_bulk_stops_at_the_bound_and_says_which_items_are_undecided() {
     let op = |number: u8| {
         let data = vec![7; 1 << 20];
-        let Action::Write(op) = write(&[b'k', number], Change::Upsert(Value { kind: ContentKind::Bytes, data })).action
+        let Action::Write(op) = write(&[b'k', number], Change::Put(Value { kind: ContentKind::Bytes, data })).action
         else {
             unreachable!()
         };
@@ -574,7 +575,7 @@ fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
     let value = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
     let mut steps = Vec::new();
     for number in 0..20 {
-        let put = write(&[b'k', number], Change::Upsert(value.clone()));
+        let put = write(&[b'k', number], Change::Put(value.clone()));
         store.apply(&[batch(1, &[put])]).unwrap();
         let Action::Write(touch) = write(&[b'k', number], Change::Touch).action else { unreachable!() };
         steps.push(Step::Write(touch));
@@ -593,10 +594,10 @@ fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
 fn a_transaction_that_only_looks_is_bounded_too() {
     let mut store = Store::default();
     let data = format!("[{}1]", "1,".repeat(1 << 19)).into_bytes();
-    store.apply(&[batch(1, &[write(b"a", Change::Upsert(Value { kind: ContentKind::Json, data }))])]).unwrap();
+    store.apply(&[batch(1, &[write(b"a", Change::Put(Value { kind: ContentKind::Json, data }))])]).unwrap();
     let check = |_| {
         let condition = Criteria::new(vec![predicate("a", "neq", "1")]).unwrap();
-        Check { key: Key::new(b"a").unwrap(), expect: Expect::Any, condition }
+        Check { key: Key::new(b"a").unwrap(), expect: Expect::ANY, condition }
     };
     let action = Action::Txn(Txn { checks: (0..1_000).map(check).collect(), ..Txn::default() });
     let command = Command { request_id: None, principal: String::new(), action, access_revision: None };
@@ -611,8 +612,7 @@ fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
     let mut store = Store::default();
     let entries = 20;
     for number in 0..entries {
-        let mut put =
-            write(&[b'k', number], Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] }));
+        let mut put = write(&[b'k', number], Change::Put(Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] }));
         if let Action::Write(op) = &mut put.action {
             op.expiry = Expiry::After(1);
         }
@@ -631,7 +631,7 @@ fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
 
 fn write(key: &[u8], change: Change) -> Command {
     let key = Key::new(key).unwrap();
-    let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
+    let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     Command { request_id: None, principal: String::new(), action: Action::Write(op), access_revision: None }
 }
@@ -652,7 +652,7 @@ fn measure_a_put_of_256_bytes_with_a_request_id() {
             let put = |number: u64| {
                 let key = format!("orders/{:012}", (round * 64 + number).wrapping_mul(0x9E37_79B9) % keys);
                 let data = vec![b'x'; 256];
-                let mut put = write(key.as_bytes(), Change::Upsert(Value { kind: ContentKind::Json, data }));
+                let mut put = write(key.as_bytes(), Change::Put(Value { kind: ContentKind::Json, data }));
                 put.request_id = Some(RequestId(format!("01890a5d-ac96-774b-bcce-{round:06}{number:06}")));
                 put
             };

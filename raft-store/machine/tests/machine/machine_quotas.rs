@@ -24,9 +24,9 @@ fn apply_as(store: &mut Store, principal: &str, action: Action) -> Outcome {
 fn put(key: &str, bytes: usize) -> Action {
     Action::Write(WriteOp {
         key: Key::new(key).unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Criteria::default(),
-        change: Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![b'v'; bytes] }),
+        change: Change::Put(Value { kind: ContentKind::Bytes, data: vec![b'v'; bytes] }),
         expiry: Expiry::Never,
         return_previous: false,
         session: None,

@@ -15,7 +15,7 @@ fn key(name: &str) -> Key {
 }
 
 fn put(name: &str, text: &str, expiry: Expiry) -> Command {
-    let change = Change::Upsert(Value { kind: ContentKind::Bytes, data: text.into() });
+    let change = Change::Put(Value { kind: ContentKind::Bytes, data: text.into() });
     Command::unnamed(Action::Write(WriteOp { change, expiry, ..WriteOp::removal(key(name), false) }))
 }
 

@@ -27,7 +27,7 @@ fn patch(text: &str) -> Patch {
 fn write(key: &str, change: Change, condition: &str) -> Action {
     Action::Write(WriteOp {
         key: Key::new(key).unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: criteria(condition),
         change,
         expiry: Expiry::Keep,
@@ -38,12 +38,12 @@ fn write(key: &str, change: Change, condition: &str) -> Action {
 }
 
 fn put(key: &str, text: &str) -> Action {
-    write(key, Change::Upsert(Value { kind: ContentKind::Json, data: text.into() }), "[]")
+    write(key, Change::Put(Value { kind: ContentKind::Json, data: text.into() }), "[]")
 }
 
 fn rules(text: &str) -> Action {
     let change = RulesChange::Set(Rules::read(&json(text), "").unwrap());
-    Action::Rules(RulesOp { name: CollectionName::new("c").unwrap(), expect: Expect::Any, change })
+    Action::Rules(RulesOp { name: CollectionName::new("c").unwrap(), expect: Expect::ANY, change })
 }
 
 fn found(criteria_text: &str, change: WhereChange) -> Action {
@@ -150,7 +150,7 @@ fn rules_that_ask_for_documents_read_it() {
 fn writes_and_checks_read_it() {
     let condition = r#"[{"field":"b","op":"eq","value":1}]"#;
     let mut store = stored(NUMBERS[0]);
-    let check = Check { key: Key::new("c/1").unwrap(), expect: Expect::Any, condition: criteria(condition) };
+    let check = Check { key: Key::new("c/1").unwrap(), expect: Expect::ANY, condition: criteria(condition) };
     let outcome = apply(&mut store, Action::Txn(Txn { checks: vec![check], ..Txn::default() }));
     assert!(matches!(&outcome, Outcome::Txn(done) if done.succeeded()), "{outcome:?}");
     let outcome = apply(&mut store, write("c/1", Change::Touch, condition));

@@ -113,7 +113,7 @@ fn now_and_the_times_of_the_trail_are_right_again() {
     let write = |change| {
         Action::Write(WriteOp {
             key: key(),
-            expect: Expect::Any,
+            expect: Expect::ANY,
             condition: Criteria::default(),
             change,
             expiry: Expiry::Never,
@@ -122,7 +122,7 @@ fn now_and_the_times_of_the_trail_are_right_again() {
             guard: None,
         })
     };
-    let put = || write(Change::Upsert(Value { kind: ContentKind::Json, data: b"{}".to_vec() }));
+    let put = || write(Change::Put(Value { kind: ContentKind::Json, data: b"{}".to_vec() }));
     let of_trail = |store: &Store| {
         let rows = store.rows(family::AUDIT);
         rows.iter().map(|(_, row)| audit::decode(row).unwrap().wall).collect::<Vec<_>>()

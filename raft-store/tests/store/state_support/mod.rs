@@ -42,13 +42,13 @@ pub fn value(data: impl Into<Vec<u8>>) -> Value {
 }
 
 pub fn write(key: Key, change: Change) -> Command {
-    let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
+    let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     Command { request_id: None, principal: String::new(), action: Action::Write(op), access_revision: None }
 }
 
 pub fn put(name: impl AsRef<[u8]>, data: impl Into<Vec<u8>>) -> Command {
-    write(key(name), Change::Upsert(value(data)))
+    write(key(name), Change::Put(value(data)))
 }
 
 pub fn remove(name: impl AsRef<[u8]>) -> Command {

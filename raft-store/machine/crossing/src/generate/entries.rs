@@ -5,7 +5,7 @@ use quorate_machine::keyspace::after_prefix;
 use quorate_machine::limits;
 use quorate_machine::types::{
     Branch, Change, Check, ClaimOp, Compared, Comparison, ComparisonOperator, ContentKind, Entry, Expect, Expiry,
-    Guard, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, LockSpace, RemoveStep, RevisionFilter,
+    Guard, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, LockSpace, Presence, RemoveStep, RevisionFilter,
     SessionId, Step, Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 
@@ -40,8 +40,8 @@ impl Generator<'_> {
         }
     }
 
-    /// A change; what goes with a session is often locked, so that the two meet.
-    fn change(&mut self, key: &Key) -> Change {
+    /// A change, and whether there is to be an entry for it; what goes with a session is often locked, so that the two meet.
+    fn change(&mut self, key: &Key) -> (Change, Presence) {
         let ms = match self.chance.weighted(&[12, 50, 8, 30]) {
             0 => self.chance.between(1, 20),
             1 => self.chance.between(100, 900),
@@ -53,12 +53,12 @@ impl Generator<'_> {
         let clock = self.picture.vars.clock;
         let is_open = |entry: &Entry| entry.meta.session.is_some() && !entry.meta.is_locked_at(clock);
         if self.picture.live(key).is_some_and(is_open) && self.chance.percent(25) {
-            return Change::Lock(ms.max(1));
+            return (Change::Lock(ms.max(1)), Presence::Any);
         }
-        match self.chance.weighted(&[10, 16, 9, 12, 9, 6, 14, 7, 6, 7, 7]) {
-            0 => Change::Insert(value),
-            1 => Change::Upsert(value),
-            2 => Change::Replace(value),
+        let change = match self.chance.weighted(&[10, 16, 9, 12, 9, 6, 14, 7, 6, 7, 7]) {
+            0 => return (Change::Put(value), Presence::Absent),
+            1 => Change::Put(value),
+            2 => return (Change::Put(value), Presence::Present),
             3 => Change::Patch(patch),
             4 => Change::Remove,
             5 => Change::Touch,
@@ -67,7 +67,8 @@ impl Generator<'_> {
             8 => Change::Unlock,
             9 => Change::Claim { ms, patch: None },
             _ => Change::Claim { ms, patch: Some(patch) },
-        }
+        };
+        (change, Presence::Any)
     }
 
     fn expect(&mut self, key: &Key) -> Expect {
@@ -82,13 +83,13 @@ impl Generator<'_> {
         };
         let current = current.map_or(wrong, |(cas, _)| cas);
         match draw {
-            0 => Expect::Any,
-            1 => Expect::Absent,
-            2 => Expect::Present,
-            3 => Expect::Cas(current),
-            4 => Expect::Cas(wrong),
-            5 => Expect::AnyOf(vec![wrong, current]),
-            _ => Expect::NoneOf(vec![if self.chance.percent(50) { current } else { wrong }]),
+            0 => Expect::ANY,
+            1 => Expect::ABSENT,
+            2 => Expect::PRESENT,
+            3 => Expect::cas(current),
+            4 => Expect::cas(wrong),
+            5 => Expect::any_of(vec![wrong, current]),
+            _ => Expect::none_of(vec![if self.chance.percent(50) { current } else { wrong }]),
         }
     }
 
@@ -143,8 +144,11 @@ impl Generator<'_> {
     }
 
     fn write_of(&mut self, key: Key) -> WriteOp {
-        let change = self.change(&key);
-        let expect = self.expect(&key);
+        let (change, presence) = self.change(&key);
+        let mut expect = self.expect(&key);
+        if presence != Presence::Any {
+            expect.presence = presence;
+        }
         let condition = match self.chance.percent(15) {
             true => self.criteria(),
             false => self.texts.criteria[0].clone(),
@@ -162,7 +166,7 @@ impl Generator<'_> {
     /// One that fills a collection.
     fn plain_upsert(&mut self) -> WriteOp {
         let key = names::key(self.chance.text(&["c/1", "c/1\0", "c/2", "c/2/x"]));
-        let (expect, condition, change) = (Expect::Any, self.texts.criteria[0].clone(), Change::Upsert(self.value()));
+        let (expect, condition, change) = (Expect::ANY, self.texts.criteria[0].clone(), Change::Put(self.value()));
         let session = self.chance.percent(30).then(|| self.some_session());
         let expiry = *self.chance.pick(&[Expiry::Never, Expiry::Never, Expiry::After(200)]);
         let (return_previous, guard) = (false, None);
@@ -180,7 +184,7 @@ impl Generator<'_> {
     fn check(&mut self) -> Check {
         let key = self.key();
         let expect = match self.chance.percent(70) {
-            true => Expect::Any,
+            true => Expect::ANY,
             false => self.expect(&key),
         };
         let condition = match self.chance.percent(30) {

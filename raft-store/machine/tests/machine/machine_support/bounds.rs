@@ -22,9 +22,9 @@ pub fn keep(store: &mut Store, batch: &Batch, replies: &[Reply], applied: Applie
 pub fn put(key: impl Into<Vec<u8>>, data: Vec<u8>, session: Option<SessionId>) -> Command {
     Command::unnamed(Action::Write(WriteOp {
         key: Key::new(key).unwrap(),
-        expect: Expect::Any,
+        expect: Expect::ANY,
         condition: Criteria::default(),
-        change: Change::Upsert(Value { kind: ContentKind::Bytes, data }),
+        change: Change::Put(Value { kind: ContentKind::Bytes, data }),
         expiry: Expiry::Never,
         return_previous: false,
         session,

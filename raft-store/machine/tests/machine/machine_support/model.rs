@@ -299,18 +299,20 @@ impl Model {
     fn check(&self, check: &Check) -> Option<Rejection> {
         let current = self.live(&check.key);
         let shown = current.clone().map(Shown::Whole);
-        match (check.expect.clone(), &current) {
-            (Expect::Absent, Some(_)) => return Some(Rejection::AlreadyExists { current: shown.unwrap() }),
-            (Expect::Present, None) => return Some(Rejection::NotFound),
-            (Expect::Cas(cas), current)
-                if current.as_ref().is_none_or(|entry| !self.tokens(&check.key, entry).contains(&cas)) =>
-            {
-                return Some(Rejection::CasMismatch { expected: Some(cas), current: shown });
-            }
+        match (check.expect.presence, &current) {
+            (Presence::Absent, Some(_)) => return Some(Rejection::AlreadyExists { current: shown.unwrap() }),
+            (Presence::Present, None) => return Some(Rejection::NotFound),
             _ => {}
         }
+        let has = |cas| current.as_ref().is_some_and(|entry| self.tokens(&check.key, entry).contains(&cas));
+        match check.expect.tokens {
+            Tokens::Any => {}
+            Tokens::One(cas) if has(cas) => {}
+            Tokens::One(cas) => return Some(Rejection::CasMismatch { expected: Some(cas), current: shown }),
+            Tokens::AnyOf(_) | Tokens::NoneOf(_) => panic!("the model knows no lists in checks"),
+        }
         let (key, change, expiry) = (check.key.clone(), Change::Touch, Expiry::Keep);
-        let (expect, condition) = (Expect::Any, check.condition.clone());
+        let (expect, condition) = (Expect::ANY, check.condition.clone());
         let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
         let unmet = unmet(&op, current.as_ref())?;
         Some(Rejection::ConditionNotMet { unmet: [unmet].into(), current: shown })
@@ -366,7 +368,7 @@ impl Model {
         let stored = self.read_at(op.key.as_bytes(), self.revision);
         let expired = stored.as_ref().is_some_and(|entry| entry.is_expired_at(self.clock));
         let current = stored.filter(|_| !expired);
-        if let Expect::AnyOf(tokens) | Expect::NoneOf(tokens) = &op.expect
+        if let Tokens::AnyOf(tokens) | Tokens::NoneOf(tokens) = &op.expect.tokens
             && tokens.len() > limits::EXPECT_TOKENS_MAX
         {
             let (given, max) = (tokens.len(), limits::EXPECT_TOKENS_MAX);
@@ -508,18 +510,17 @@ impl Model {
 fn lock_refusal(op: &WriteOp, entry: &Entry, own: &[u64], clock: u64) -> Option<Rejection> {
     let current = Shown::Whole(entry.clone());
     let locked = entry.meta.locked_until.is_some_and(|until| clock < until);
-    let key = match &op.expect {
-        Expect::Cas(cas) => own.contains(cas),
-        Expect::AnyOf(tokens) => tokens.iter().any(|token| own.contains(token)),
-        _ => false,
+    let key = match &op.expect.tokens {
+        Tokens::One(cas) => own.contains(cas),
+        Tokens::AnyOf(tokens) => tokens.iter().any(|token| own.contains(token)),
+        Tokens::Any | Tokens::NoneOf(_) => false,
     };
-    let given = if let Expect::Cas(cas) = op.expect { Some(cas) } else { None };
+    let given = if let Tokens::One(cas) = op.expect.tokens { Some(cas) } else { None };
     match op.change {
         Change::Lock(_) => locked.then_some(Rejection::Locked { current }),
         Change::Unlock | Change::Extend(_) if !locked => Some(Rejection::NotLocked { current }),
         Change::Unlock | Change::Extend(_) => (!key).then_some(Rejection::Locked { current }),
-        Change::Insert(_) => None,
-        _ if op.expect == Expect::Absent => None,
+        _ if op.expect.presence == Presence::Absent => None,
         _ => (locked && !key).then_some(Rejection::CasMismatch { expected: given, current: Some(current) }),
     }
 }
@@ -554,29 +555,28 @@ fn judge(predicate: &Predicate, current: Option<&Entry>) -> (Option<String>, boo
 /// The value after the write; `None` for a removal. `own` are the tokens that mean the entry as it is.
 fn changed_value(op: &WriteOp, current: Option<&Entry>, own: &[u64]) -> Result<Option<Value>, Rejection> {
     use Change::*;
-    match (current, &op.expect, &op.change) {
-        (None, &Expect::Cas(expected), Insert(_) | Upsert(_)) => {
+    let Expect { presence, tokens } = &op.expect;
+    match (current, tokens, &op.change) {
+        (None, _, Put(_)) if *presence == Presence::Present => Err(Rejection::NotFound),
+        (None, &Tokens::One(expected), Put(_)) => {
             Err(Rejection::CasMismatch { expected: Some(expected), current: None })
         }
-        (None, Expect::AnyOf(_), Insert(_) | Upsert(_)) => {
-            Err(Rejection::CasMismatch { expected: None, current: None })
-        }
-        (None, Expect::Any | Expect::Absent | Expect::NoneOf(_), Insert(value) | Upsert(value)) => {
-            Ok(Some(value.clone()))
-        }
+        (None, Tokens::AnyOf(_), Put(_)) => Err(Rejection::CasMismatch { expected: None, current: None }),
+        (None, Tokens::Any | Tokens::NoneOf(_), Put(value)) => Ok(Some(value.clone())),
         (None, _, _) => Err(Rejection::NotFound),
-        (Some(entry), Expect::Absent, _) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
-        (Some(entry), Expect::AnyOf(tokens), _) if !tokens.iter().any(|token| own.contains(token)) => {
+        (Some(entry), Tokens::AnyOf(tokens), _) if !tokens.iter().any(|token| own.contains(token)) => {
             Err(Rejection::CasMismatch { expected: None, current: Some(Shown::Whole(entry.clone())) })
         }
-        (Some(entry), Expect::NoneOf(tokens), _) if tokens.iter().any(|token| own.contains(token)) => {
+        (Some(entry), Tokens::NoneOf(tokens), _) if tokens.iter().any(|token| own.contains(token)) => {
             Err(Rejection::CasListed { current: Shown::Whole(entry.clone()) })
         }
-        (Some(entry), &Expect::Cas(expected), _) if !own.contains(&expected) => {
+        (Some(entry), &Tokens::One(expected), _) if !own.contains(&expected) => {
             Err(Rejection::CasMismatch { expected: Some(expected), current: Some(Shown::Whole(entry.clone())) })
         }
-        (Some(entry), _, Insert(_)) => Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) }),
-        (Some(_), _, Upsert(value) | Replace(value)) => Ok(Some(value.clone())),
+        (Some(entry), ..) if *presence == Presence::Absent => {
+            Err(Rejection::AlreadyExists { current: Shown::Whole(entry.clone()) })
+        }
+        (Some(_), _, Put(value)) => Ok(Some(value.clone())),
         (Some(entry), _, Touch | Lock(_) | Extend(_) | Unlock | Claim { .. }) => Ok(Some(entry.value.clone())),
         (Some(_), _, Remove) => Ok(None),
         (Some(entry), _, Patch(patch)) => {

@@ -49,8 +49,8 @@ fn id(index: u64) -> LogIdRecord {
 
 fn entry(index: u64, off: i64) -> LogEntry {
     let key = Key::new(format!("key/{index}")).unwrap();
-    let change = Change::Upsert(Value { kind: ContentKind::Bytes, data: vec![7] });
-    let (expect, condition, expiry) = (Expect::Any, Criteria::default(), Expiry::Never);
+    let change = Change::Put(Value { kind: ContentKind::Bytes, data: vec![7] });
+    let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Never);
     let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
     let commands = vec![command_codec::encode_command(&Command::unnamed(Action::Write(op)))];
     let batch = Batch { clock: index, wall: wall_of(index, off), seed: [7; 16], commands };
