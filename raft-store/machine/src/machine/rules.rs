@@ -4,7 +4,6 @@
 
 use super::stop::{Tried, split};
 use super::view::{Fault, View};
-use super::write::check_expect_of;
 use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
@@ -12,8 +11,10 @@ use crate::keyspace::collection;
 use crate::keyspace::{entry, index, sequence};
 use crate::limits;
 use crate::rules::{CollectionName, Rules, candidates};
-use crate::types::{CollectionRow, IndexStage, IndexState};
-use crate::types::{NumbersOp, Outcome, Rejection, Revision, RulesChange, RulesOp};
+use crate::types::{
+    CollectionRow, ContentKind, EntryMeta, Expect, IndexStage, IndexState, NumbersOp, Outcome, Presence, Rejection,
+    Revision, RulesChange, RulesOp, Shown, Tokens,
+};
 
 /// Ids of the indexes that are declared at one revision: no more than a collection may have.
 const IDS_PER_REVISION: u64 = limits::INDEXES_MAX as u64;
@@ -47,7 +48,7 @@ impl<V: View> Applier<'_, V> {
     /// Whether the collection is as expected, and in no other one and around none.
     fn check_rules(&self, op: &RulesOp, current: Option<&CollectionRow>) -> Tried<()> {
         let removes = op.change == RulesChange::Remove;
-        check_expect_of(&op.expect, current.map(|row| row.mod_revision), removes)?;
+        check_expect(&op.expect, current.map(|row| row.mod_revision), removes)?;
         if current.is_some() || removes {
             return Ok(());
         }
@@ -124,6 +125,43 @@ impl<V: View> Applier<'_, V> {
                 Ok(Outcome::Numbers { first: last + 1, last: drawn })
             }
         }
+    }
+}
+
+/// Whether a collection is as expected; `current` is its token, if it is declared.
+fn check_expect(expect: &Expect, current: Option<Revision>, needs_one: bool) -> Result<(), Rejection> {
+    let Some(cas) = current else {
+        return match expect.tokens {
+            _ if needs_one => Err(Rejection::NotFound),
+            Tokens::One(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
+            Tokens::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
+            Tokens::Any | Tokens::NoneOf(_) if expect.presence == Presence::Present => Err(Rejection::NotFound),
+            Tokens::Any | Tokens::NoneOf(_) => Ok(()),
+        };
+    };
+    let shown = || {
+        let (create_revision, mod_revision, version) = (cas, cas, 1);
+        let meta = EntryMeta {
+            create_revision,
+            mod_revision,
+            version,
+            cas,
+            expires_at: None,
+            locked_until: None,
+            session: None,
+        };
+        Shown::Bare { meta, kind: ContentKind::Json }
+    };
+    match &expect.tokens {
+        Tokens::One(expected) if *expected != cas => {
+            Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(shown()) })
+        }
+        Tokens::AnyOf(tokens) if !tokens.contains(&cas) => {
+            Err(Rejection::CasMismatch { expected: None, current: Some(shown()) })
+        }
+        Tokens::NoneOf(tokens) if tokens.contains(&cas) => Err(Rejection::CasListed { current: shown() }),
+        _ if expect.presence == Presence::Absent => Err(Rejection::AlreadyExists { current: shown() }),
+        _ => Ok(()),
     }
 }
 

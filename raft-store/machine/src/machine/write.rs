@@ -430,43 +430,6 @@ fn check_command(op: &WriteOp) -> Result<(), Rejection> {
     }
 }
 
-/// Whether a collection is as expected; `current` is its token, if it is declared.
-pub(super) fn check_expect_of(expect: &Expect, current: Option<Revision>, needs_one: bool) -> Result<(), Rejection> {
-    let Some(cas) = current else {
-        return match expect.tokens {
-            _ if needs_one => Err(Rejection::NotFound),
-            Tokens::One(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
-            Tokens::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
-            Tokens::Any | Tokens::NoneOf(_) if expect.presence == Presence::Present => Err(Rejection::NotFound),
-            Tokens::Any | Tokens::NoneOf(_) => Ok(()),
-        };
-    };
-    let shown = || {
-        let (create_revision, mod_revision, version) = (cas, cas, 1);
-        let meta = EntryMeta {
-            create_revision,
-            mod_revision,
-            version,
-            cas,
-            expires_at: None,
-            locked_until: None,
-            session: None,
-        };
-        Shown::Bare { meta, kind: ContentKind::Json }
-    };
-    match &expect.tokens {
-        Tokens::One(expected) if *expected != cas => {
-            Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(shown()) })
-        }
-        Tokens::AnyOf(tokens) if !tokens.contains(&cas) => {
-            Err(Rejection::CasMismatch { expected: None, current: Some(shown()) })
-        }
-        Tokens::NoneOf(tokens) if tokens.contains(&cas) => Err(Rejection::CasListed { current: shown() }),
-        _ if expect.presence == Presence::Absent => Err(Rejection::AlreadyExists { current: shown() }),
-        _ => Ok(()),
-    }
-}
-
 fn check_size(data: &[u8]) -> Result<(), Rejection> {
     if data.len() > limits::VALUE_BYTES_MAX {
         return Err(Rejection::TooLarge { limit: limits::VALUE_BYTES_MAX as u64, actual: data.len() as u64 });
