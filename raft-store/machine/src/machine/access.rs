@@ -3,6 +3,8 @@
 //! Owns that roles of users exist, that tokens go with their user, and the access revision, by which commands are refused that
 //! were authorised by rules of before. Never asks what somebody may do: that is decided before a command is in the log, but for what
 //! only the state knows, whose a token is.
+//!
+//! Golden scripts, in `testscripts/machine`: `access`, `operator_roles`.
 
 use super::stop::{Stop, Tried, split};
 use super::view::{Fault, View};

@@ -9,9 +9,10 @@ use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
 use super::bucket_uses::BucketUses;
-use super::quota_counts::KnownQuotas;
+use super::quotas::counts::KnownQuotas;
+use super::upkeep::maintain;
 use super::view::{Fault, View};
-use super::{Applier, Caller, Vars, maintain, readable, requests};
+use super::{Applier, Caller, Vars, readable, requests};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Refusal};
 use crate::keyspace::fault::{self, FaultCounts, FaultRow, ParkedRow};

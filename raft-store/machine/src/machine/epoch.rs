@@ -3,6 +3,8 @@
 //! Owns what a client of before may still hold afterwards, which is nothing: revisions jump, tokens are exchanged, sessions
 //! and locks end. Pure like the rest, but never part of a log: it is done before the new cluster has its first entry, and
 //! all its nodes begin with the outcome.
+//!
+//! Golden scripts, in `testscripts/machine`: `epoch`.
 
 use super::vars::{Sums, Vars};
 use super::view::{Fault, View};

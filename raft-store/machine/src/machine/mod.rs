@@ -3,48 +3,33 @@
 //! Owns what every command means. Knows no clock, no randomness, no I/O and no hash-map order; time arrives as data in
 //! the batch, so every node that applies the same log holds the same bytes. A refusal is an answer; an error is a
 //! [`Fault`] of this node. Until the two are taken apart they are one error, which is `stop`'s.
+//!
+//! A feature with several files has a folder, whose head names its golden scripts. All of them extend [`Applier`].
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod access;
-mod barriers;
 mod bounds;
 mod bucket_uses;
 mod budget;
-mod bulk;
 mod collections;
 mod contain;
+mod coordination;
 mod current;
+mod entries;
 mod epoch;
-mod find;
-mod guard;
-mod indexing;
-mod latches;
 mod layered;
-mod lock;
-mod lock_queue;
-mod maintain;
 mod members;
 mod overlay;
-mod quota_counts;
-mod quota_walk;
 mod quotas;
-mod ranges;
 mod refused;
 mod requests;
-mod rules;
-mod sessions;
 mod stop;
-mod task_check;
-mod task_rows;
 mod tasks;
-mod tasks_ahead;
-mod timers;
-mod txn;
+mod upkeep;
 mod vars;
 mod view;
 mod wall;
-mod write;
 
 pub use bounds::Bounds;
 pub use contain::{Contained, ContainedWork, applying, catching, is_catching};
@@ -71,7 +56,7 @@ use crate::types::{
 use bucket_uses::BucketUses;
 use budget::Budget;
 use overlay::Overlay;
-use quota_counts::KnownQuotas;
+use quotas::counts::KnownQuotas;
 use stop::split;
 
 /// Applies the batches of one apply call over a view that does not change meanwhile. Each command sees what the ones

@@ -1,6 +1,8 @@
 //! The request table: a write is applied at most once, however often it is retried.
 //!
 //! Owns looking up and keeping outcomes, and dropping them bucket by bucket.
+//!
+//! Golden scripts, in `testscripts/machine`: `requests`, `requests_of_principals`, `kept_values`.
 
 use std::borrow::Cow;
 

@@ -2,17 +2,17 @@
 //!
 //! Owns when a latch opens. An open one stays open until it is removed.
 
-use super::view::{Fault, View};
-use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::gates;
 use crate::limits;
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller};
 use crate::types::{LatchOp, LatchRow, Name, Outcome, Rejection, Waker};
 
 impl<V: View> Applier<'_, V> {
     /// Makes, counts down or removes a latch.
-    pub(super) fn latch(&mut self, op: &LatchOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn latch(&mut self, op: &LatchOp, caller: Caller) -> Result<Outcome, Fault> {
         let (LatchOp::Create { name, .. } | LatchOp::CountDown { name, .. } | LatchOp::Remove { name }) = op;
         let before = self.latch_row(name)?;
         let key = Some(Waker::Latch.of(name.as_str()));

@@ -2,16 +2,16 @@
 //!
 //! Owns the question. Never changes a row.
 
-use super::Applier;
-use super::stop::Tried;
-use super::view::{Fault, Most, View};
 use crate::keyspace::lock_queue;
+use crate::machine::Applier;
+use crate::machine::stop::Tried;
+use crate::machine::view::{Fault, Most, View};
 use crate::mutants::Mutant;
 use crate::types::{Guard, Rejection, Revision};
 
 impl<V: View> Applier<'_, V> {
     /// Whether the token holds the lock; no guard holds always.
-    pub(super) fn check_guard(&self, guard: Option<&Guard>) -> Tried<()> {
+    pub(in crate::machine) fn check_guard(&self, guard: Option<&Guard>) -> Tried<()> {
         let Some(guard) = guard else { return Ok(()) };
         let is_held = self.overlay.peek(&lock_queue::holder_key(&guard.lock, guard.token))?.is_some();
         if is_held || Mutant::AnyTokenGuards.acts() {

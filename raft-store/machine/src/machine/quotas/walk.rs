@@ -3,16 +3,16 @@
 //! Owns the walk, a few rows a step as the leader proposes them. What is before the place that a walk has come to counts as if it
 //! had always been counted; what is behind it does not yet. Never refuses anything.
 
-use super::Applier;
-use super::maintain::maintained;
-use super::quota_counts::Amount;
-use super::view::{Fault, View};
+use super::counts::Amount;
 use crate::codec;
 use crate::keyspace::quota;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::task::TaskRow;
 use crate::keyspace::{entry, family, task};
 use crate::limits;
+use crate::machine::Applier;
+use crate::machine::upkeep::maintain::maintained;
+use crate::machine::view::{Fault, View};
 use crate::mutants::Mutant;
 use crate::types::{Outcome, PrefixUse, QuotaState, QuotaSubject, TaskState};
 
@@ -20,14 +20,14 @@ use crate::types::{Outcome, PrefixUse, QuotaState, QuotaSubject, TaskState};
 const ROWS: usize = 1_024;
 
 /// How many of the things that hang on a session are places in locks.
-pub(super) fn locks_among<'a>(attached: impl Iterator<Item = &'a [u8]>) -> u64 {
+pub(in crate::machine) fn locks_among<'a>(attached: impl Iterator<Item = &'a [u8]>) -> u64 {
     attached.filter(|row_key| matches!(session::decode_attached(row_key), Ok((_, AttachedKind::Lock, _)))).count()
         as u64
 }
 
 impl<V: View> Applier<'_, V> {
     /// Goes on with the counting of what was there before it was counted; nothing where that is done.
-    pub(super) fn count_step(&mut self) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn count_step(&mut self) -> Result<Outcome, Fault> {
         match self.quota_state()?.counting {
             0 => Ok(maintained(0, false)),
             _ => count_prefix(self),
@@ -96,7 +96,7 @@ fn amount_of_row(row_key: &[u8], row: &[u8]) -> Result<Amount, Fault> {
 }
 
 /// How much a task in this state counts, whose row has so many bytes; nothing where there is none.
-pub(super) fn amount_of_task(id: &str, task: Option<(&TaskState, usize)>) -> Amount {
+pub(in crate::machine) fn amount_of_task(id: &str, task: Option<(&TaskState, usize)>) -> Amount {
     let Some((state, bytes)) = task else { return Amount::default() };
     let is_open = !matches!(state, TaskState::Done { .. });
     Amount { entries: 0, bytes: (id.len() + bytes) as u64, tasks: u64::from(is_open) }

@@ -2,14 +2,14 @@
 //!
 //! Owns what setting rules does to the row of a collection and to its indexes.
 
-use super::stop::{Tried, split};
-use super::view::{Fault, View};
-use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::collection;
 use crate::keyspace::{entry, index, sequence};
 use crate::limits;
+use crate::machine::stop::{Tried, split};
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller};
 use crate::rules::{CollectionName, Rules, candidates};
 use crate::types::{
     CollectionRow, ContentKind, EntryMeta, Expect, IndexStage, IndexState, NumbersOp, Outcome, Presence, Rejection,
@@ -21,7 +21,7 @@ const IDS_PER_REVISION: u64 = limits::INDEXES_MAX as u64;
 
 impl<V: View> Applier<'_, V> {
     /// Sets or removes the rules of a collection.
-    pub(super) fn set_rules(&mut self, op: RulesOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn set_rules(&mut self, op: RulesOp, caller: Caller) -> Result<Outcome, Fault> {
         let row_key = collection::row_key(op.name.as_str().as_bytes());
         let current = self.collection(&row_key)?;
         if let Err(rejection) = split(self.check_rules(&op, current.as_ref()))? {
@@ -102,7 +102,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Draws numbers from a sequence.
-    pub(super) fn numbers(&mut self, op: &NumbersOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn numbers(&mut self, op: &NumbersOp, caller: Caller) -> Result<Outcome, Fault> {
         let last = self.last_number(&op.name)?;
         let drawn = last.checked_add(op.count.into());
         let drawn = match drawn {

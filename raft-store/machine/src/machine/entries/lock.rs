@@ -4,22 +4,22 @@
 //! version, and ends with any write of its holder or by itself. Its key is in the row and in the answer to who locked it,
 //! and nowhere else.
 
-use super::current::decode_current;
-use super::quota_counts::Amount;
-use super::view::{Fault, View};
-use super::{Applier, stored_key};
 use crate::codec::{self, CodecError};
 use crate::keyspace::audit::AuditEffect;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::relocked::LockBefore;
 use crate::keyspace::{lock, relocked};
+use crate::machine::current::decode_current;
+use crate::machine::quotas::counts::Amount;
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, stored_key};
 use crate::mutants::Mutant;
 use crate::types::{
     Change, ClusterMillis, Entry, EntryMeta, Key, Presence, Rejection, Revision, Shown, Tokens, Waker, WriteOp,
 };
 
 /// Whether a lock on the entry, or its absence, forbids the write.
-pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
+pub(in crate::machine) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> Result<(), Rejection> {
     let is_locked = row.meta.is_locked_at(clock);
     let has_key = match &op.expect.tokens {
         Tokens::One(cas) => row.has_token(*cas, clock),
@@ -44,7 +44,7 @@ pub(super) fn check(op: &WriteOp, row: &EntryRow<'_>, clock: ClusterMillis) -> R
 }
 
 /// The entry's metadata and the key after a change of its lock at `revision`; `key` is that of a lock that begins.
-pub(super) fn relocked(
+pub(in crate::machine) fn relocked(
     change: &Change,
     row: &EntryRow<'_>,
     revision: Revision,
@@ -63,19 +63,19 @@ pub(super) fn relocked(
 }
 
 /// An entry's metadata for who holds the lock on it: the key is the token that it has to name.
-pub(super) fn told_to_holder(meta: EntryMeta, key: Option<u64>) -> EntryMeta {
+pub(in crate::machine) fn told_to_holder(meta: EntryMeta, key: Option<u64>) -> EntryMeta {
     EntryMeta { cas: key.unwrap_or(meta.cas), ..meta }
 }
 
 /// An entry for who holds the lock on it.
-pub(super) fn shown_to_holder(row: &EntryRow<'_>) -> Shown {
+pub(in crate::machine) fn shown_to_holder(row: &EntryRow<'_>) -> Shown {
     let entry = row.to_entry();
     Shown::Whole(Entry { meta: told_to_holder(entry.meta, row.key), ..entry })
 }
 
 impl<V: View> Applier<'_, V> {
     /// Puts a row in place of the current one, which `before` is the meta of and which it differs from in the lock only.
-    pub(super) fn relock(
+    pub(in crate::machine) fn relock(
         &mut self,
         key: &Key,
         row_key: &[u8],
@@ -97,7 +97,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Keeps what the lock on an entry was until the revision just taken, for who reads it as of before.
-    pub(super) fn remember_lock(&mut self, key: &Key, before: &EntryMeta) -> Result<AuditEffect, Fault> {
+    pub(in crate::machine) fn remember_lock(&mut self, key: &Key, before: &EntryMeta) -> Result<AuditEffect, Fault> {
         let mut lock = LockBefore::of(before);
         if Mutant::LocksChangeThePast.acts() {
             // It is of no version, so nobody reads it.
@@ -110,7 +110,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Keeps the row of a lock's end in step with it, and tells those who wait for that end. It may be gone already where the lock
     /// ended by itself, which the entry does not tell.
-    pub(super) fn move_lock(
+    pub(in crate::machine) fn move_lock(
         &mut self,
         key: &[u8],
         before: Option<ClusterMillis>,
@@ -131,7 +131,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Forgets a lock that ended by itself. Nobody sees a change: it was as good as gone, so this takes no revision. The entry stays
     /// as it is: when its lock ended it says by itself, also to who reads it as of a moment before.
-    pub(super) fn forget_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn forget_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
         let (_, key) = lock::decode_key(lock_key).map_err(|error| Fault::row(lock_key, error))?;
         self.wake_lock(key)?;
         self.take_work(lock_key)
@@ -144,7 +144,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Takes a lock off its entry.
-    pub(super) fn end_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn end_lock(&mut self, lock_key: &[u8]) -> Result<(), Fault> {
         let damaged = |error| Fault::row(lock_key, error);
         let (until, key) = lock::decode_key(lock_key).map_err(damaged)?;
         let row_key = entry::row_key(key);

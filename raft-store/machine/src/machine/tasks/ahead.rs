@@ -4,14 +4,14 @@
 //! nobody looks at a task before it is due, and so the wrong time would have to come first. The walk through those that wait is
 //! a timer's, a few of them a batch. Never changes a time that somebody asked for.
 
-use super::view::{Fault, View};
-use super::{Applier, Caller, is_of_before, wall_after};
 use crate::codec;
 use crate::keyspace::audit::TaskAct;
 use crate::keyspace::task::{self, QueueRow};
 use crate::keyspace::timer::{self, TimerKind};
 use crate::keyspace::{family, family_range};
 use crate::limits;
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller, is_of_before, wall_after};
 use crate::types::{QueueName, Recurrence, TaskHead, TaskState, WallMillis};
 
 /// Most tasks and queues that are looked at in one batch.
@@ -19,7 +19,7 @@ const LOOKS: usize = 256;
 
 impl<V: View> Applier<'_, V> {
     /// Has the wall clock follow the stamp of a batch. Where it is walked back, all tasks that wait are looked at, from this batch on.
-    pub(super) fn move_wall(&mut self, stamped: WallMillis) -> Result<(), Fault> {
+    pub(in crate::machine) fn move_wall(&mut self, stamped: WallMillis) -> Result<(), Fault> {
         let before = self.vars.wall;
         self.vars.wall = wall_after(before, stamped);
         if self.vars.wall >= before {
@@ -30,7 +30,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The timer of a wall clock that was walked back: looks at the next tasks, and goes on with the next batch until none are left.
-    pub(super) fn fire_tasks_ahead(&mut self, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn fire_tasks_ahead(&mut self, subject: &[u8]) -> Result<(), Fault> {
         let (before, place) = timer::decode_ahead(subject)?;
         let mut place = place.to_vec();
         for looks in 0..LOOKS {
@@ -103,7 +103,7 @@ impl<V: View> Applier<'_, V> {
 ///
 /// The row does not say by which clock it was. But the next occurrence is never further away than one period, nor the next attempt
 /// than the longest pause, and what was put back is due at once. A pattern may give any time, so the leader reckons once more.
-pub(super) fn reckon_anew(head: &mut TaskHead, before: WallMillis, wall: WallMillis) -> bool {
+pub(in crate::machine) fn reckon_anew(head: &mut TaskHead, before: WallMillis, wall: WallMillis) -> bool {
     // The first time of a task that never failed is what was asked for, however far away it is.
     let is_first = head.runs == 0 && head.last_error.is_none();
     match head.recurrence {
@@ -139,7 +139,7 @@ fn pause_anew(head: &mut TaskHead, before: WallMillis, wall: WallMillis) -> bool
 }
 
 /// The first moment after now of a series that has one every `ms`, of which `later` is another one.
-pub(super) fn first_after(now: WallMillis, later: WallMillis, ms: u64) -> WallMillis {
+pub(in crate::machine) fn first_after(now: WallMillis, later: WallMillis, ms: u64) -> WallMillis {
     later - (later - now - 1) / ms * ms
 }
 

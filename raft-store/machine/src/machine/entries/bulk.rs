@@ -2,16 +2,16 @@
 //!
 //! Owns how far a bulk goes in one batch. What each write means is `write`'s.
 
-use super::stop::split;
-use super::view::{Fault, View};
-use super::{Applier, Caller};
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::limits;
+use crate::machine::stop::split;
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller};
 use crate::types::{BulkItem, ItemOutcome, Outcome, Rejection, WriteOp};
 
 impl<V: View> Applier<'_, V> {
     /// Carries out the writes in order, until the batch has taken all that it may; the first one always.
-    pub(super) fn bulk(&mut self, ops: Vec<WriteOp>, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn bulk(&mut self, ops: Vec<WriteOp>, caller: Caller) -> Result<Outcome, Fault> {
         if ops.len() > limits::COMMAND_WRITES_MAX {
             let (given, max) = (ops.len(), limits::COMMAND_WRITES_MAX);
             let rejection = Rejection::Unsupported(format!("a bulk of {given} writes; at most {max}"));

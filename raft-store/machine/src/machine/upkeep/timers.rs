@@ -4,24 +4,24 @@
 //! sees what is over. Each kind knows itself what there is to do. After a moment at which much is due, a batch does only a part of
 //! it; what is left counts as not over yet, so it may be late but is never early.
 
-use super::Applier;
-use super::view::{Fault, View};
 use crate::keyspace::family;
 use crate::keyspace::family_range;
 use crate::keyspace::timer::{self, TimerKind};
 use crate::limits;
+use crate::machine::Applier;
+use crate::machine::view::{Fault, View};
 use crate::types::{ClusterMillis, Key};
 
 impl<V: View> Applier<'_, V> {
     /// Sets a timer.
-    pub(super) fn arm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn arm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
         self.overlay.insert_absent(timer::row_key(at, kind, subject), Vec::new())?;
         self.vars.next_timer = Some(self.vars.next_timer.map_or(at, |next| next.min(at)));
         Ok(())
     }
 
     /// Has work go on with the next batch, as often as it is asked for until then.
-    pub(super) fn go_on_later(&mut self, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn go_on_later(&mut self, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
         match self.overlay.peek(&timer::row_key(self.vars.clock, kind, subject))?.is_some() {
             true => Ok(()),
             false => self.arm(self.vars.clock, kind, subject),
@@ -29,22 +29,27 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Removes a timer that is set.
-    pub(super) fn disarm(&mut self, at: ClusterMillis, kind: TimerKind, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn disarm(
+        &mut self,
+        at: ClusterMillis,
+        kind: TimerKind,
+        subject: &[u8],
+    ) -> Result<(), Fault> {
         self.take_work(&timer::row_key(at, kind, subject))
     }
 
     /// Tells those who wait for this that it has changed.
-    pub(super) fn wake(&mut self, waker: Key) {
+    pub(in crate::machine) fn wake(&mut self, waker: Key) {
         self.woken.insert(waker);
     }
 
     /// Whether a timer is due that has not fired yet.
-    pub(super) fn has_due_timers(&self) -> bool {
+    pub(in crate::machine) fn has_due_timers(&self) -> bool {
         self.vars.next_timer.is_some_and(|next| next <= self.vars.clock)
     }
 
     /// Does what is due, in order of time, up to a bound. Gives how many timers fired.
-    pub(super) fn fire_due(&mut self) -> Result<usize, Fault> {
+    pub(in crate::machine) fn fire_due(&mut self) -> Result<usize, Fault> {
         let Some(next) = self.vars.next_timer.filter(|next| *next <= self.vars.clock) else { return Ok(0) };
         // The other half is for the commands.
         self.halve_budget(true);

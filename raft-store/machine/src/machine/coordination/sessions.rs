@@ -5,16 +5,17 @@
 
 use std::borrow::Cow;
 
-use super::quota_walk::locks_among;
-use super::stop::{Tried, split};
-use super::view::{Fault, Row, View};
-use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::session::{self, AttachedKind, PartyAt, SessionRow};
 use crate::keyspace::timer::TimerKind;
 use crate::keyspace::{entry, gates, lock_queue};
 use crate::limits;
+use crate::machine::current::decode_current;
+use crate::machine::quotas::walk::locks_among;
+use crate::machine::stop::{Tried, split};
+use crate::machine::view::{Fault, Row, View};
+use crate::machine::{Applier, Caller, stored_key};
 use crate::mutants::Mutant;
 use crate::types::{
     Bounded, ClusterMillis, Counted, Key, LockName, Outcome, PrincipalUse, Rejection, SessionId, SessionOp,
@@ -23,7 +24,7 @@ use crate::types::{
 
 impl<V: View> Applier<'_, V> {
     /// Begins, renews or ends.
-    pub(super) fn session(&mut self, op: SessionOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn session(&mut self, op: SessionOp, caller: Caller) -> Result<Outcome, Fault> {
         match op {
             SessionOp::Create { ttl_ms, owner, labels } => self.create_session(None, ttl_ms, owner, labels, caller),
             SessionOp::CreateAs { id, ttl_ms, owner, labels } => {
@@ -45,7 +46,13 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Notes a refusal of something that is not about an entry.
-    pub(super) fn refuse_in(&mut self, op: AuditOp, key: Option<Key>, caller: Caller, rejection: Rejection) -> Outcome {
+    pub(in crate::machine) fn refuse_in(
+        &mut self,
+        op: AuditOp,
+        key: Option<Key>,
+        caller: Caller,
+        rejection: Rejection,
+    ) -> Outcome {
         self.record(op, key, caller, AuditEffect::Refused((&rejection).into()));
         Outcome::Rejected(rejection)
     }
@@ -123,19 +130,19 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The row of a session that lives.
-    pub(super) fn session_row(&mut self, id: SessionId) -> Result<Option<SessionRow>, Fault> {
+    pub(in crate::machine) fn session_row(&mut self, id: SessionId) -> Result<Option<SessionRow>, Fault> {
         let row_key = session::row_key(id);
         let row = self.overlay.get(&row_key)?;
         row.map(|row| codec::decode(row).map_err(|error| Fault::row(&row_key, error))).transpose()
     }
 
-    pub(super) fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
+    pub(in crate::machine) fn put_session(&mut self, id: SessionId, row: &SessionRow) -> Result<(), Fault> {
         assert!(row.armed_at <= row.expires_at, "the timer of session {id} would be late: {row:?}");
         self.overlay.replace(&session::row_key(id), Some(codec::encode(row))).map(|_| ())
     }
 
     /// Whether one more thing may hang on a session.
-    pub(super) fn check_session(&mut self, id: SessionId) -> Tried<SessionRow> {
+    pub(in crate::machine) fn check_session(&mut self, id: SessionId) -> Tried<SessionRow> {
         let limit = limits::SESSION_ATTACHED_MAX;
         let row = self.session_row(id)?.ok_or(Rejection::SessionExpired(id))?;
         if row.attached >= limit {
@@ -145,12 +152,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// How many things more may hang on a session; at least one.
-    pub(super) fn room_on_session(&mut self, id: SessionId) -> Tried<u32> {
+    pub(in crate::machine) fn room_on_session(&mut self, id: SessionId) -> Tried<u32> {
         Ok(limits::SESSION_ATTACHED_MAX - self.check_session(id)?.attached)
     }
 
     /// Hangs something on a session that lives.
-    pub(super) fn attach(
+    pub(in crate::machine) fn attach(
         &mut self,
         id: SessionId,
         kind: AttachedKind,
@@ -169,7 +176,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Takes something off a session, which may be about to end.
-    pub(super) fn detach(&mut self, id: SessionId, kind: AttachedKind, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn detach(
+        &mut self,
+        id: SessionId,
+        kind: AttachedKind,
+        subject: &[u8],
+    ) -> Result<(), Fault> {
         self.overlay.take(&session::attached_key(id, kind, subject))?;
         match self.session_row(id)? {
             None => Ok(()),
@@ -186,7 +198,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether an entry of so many bytes instead of so many may go with a session.
-    pub(super) fn check_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Tried<()> {
+    pub(in crate::machine) fn check_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Tried<()> {
         let bytes = self.session_row(id)?.map_or(0, |row| row.bytes);
         let (what, limit) = (Bounded::AttachedBytes, limits::SESSION_BYTES_MAX);
         let fits = after <= before || bytes.saturating_sub(before as u64) + after as u64 <= limit;
@@ -194,7 +206,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Counts the bytes of an entry that goes with a session, which may be about to end.
-    pub(super) fn count_session_bytes(&mut self, id: SessionId, before: usize, after: usize) -> Result<(), Fault> {
+    pub(in crate::machine) fn count_session_bytes(
+        &mut self,
+        id: SessionId,
+        before: usize,
+        after: usize,
+    ) -> Result<(), Fault> {
         let Some(mut row) = self.session_row(id)? else { return Ok(()) };
         let Some(others) = row.bytes.checked_sub(before as u64) else {
             return Err(Fault::Invariant(format!("session {id} has fewer bytes than an entry: {row:?}")));
@@ -204,7 +221,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The timer of a session: it ends, or was renewed since.
-    pub(super) fn fire_session(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn fire_session(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
         let id = session::decode_id(subject)?;
         match self.session_row(id)? {
             Some(mut row) if row.armed_at == at => {
@@ -222,14 +239,19 @@ impl<V: View> Applier<'_, V> {
 
     /// Ends a session whose timer is gone: all that hangs on it goes in one revision, then locks are granted to others. Claims
     /// of tasks and grants that the batch has no room for follow in the next ones.
-    pub(super) fn end_session(&mut self, id: SessionId, op: AuditOp, caller: Caller) -> Result<(), Fault> {
+    pub(in crate::machine) fn end_session(&mut self, id: SessionId, op: AuditOp, caller: Caller) -> Result<(), Fault> {
         let mut locks = self.take_session(id, op, caller)?;
         locks.retain(|_| !Mutant::EndedSessionsGrantNothing.acts());
         locks.iter().try_for_each(|lock: &LockName| self.grant_waiting(lock))
     }
 
     /// Ends a session, and gives the locks that this may have made free.
-    pub(super) fn take_session(&mut self, id: SessionId, op: AuditOp, caller: Caller) -> Result<Vec<LockName>, Fault> {
+    pub(in crate::machine) fn take_session(
+        &mut self,
+        id: SessionId,
+        op: AuditOp,
+        caller: Caller,
+    ) -> Result<Vec<LockName>, Fault> {
         let (start, end) = session::attached_to(id);
         let attached = self.overlay.scan(&start, &end, usize::MAX)?;
         let mut locks = Vec::new();
@@ -259,7 +281,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// A session that ends counts for its principal no more, nor do its places in locks.
-    pub(super) fn uncount_session(&mut self, id: SessionId, row: &[u8], attached: &[Row]) -> Result<(), Fault> {
+    pub(in crate::machine) fn uncount_session(
+        &mut self,
+        id: SessionId,
+        row: &[u8],
+        attached: &[Row],
+    ) -> Result<(), Fault> {
         let row: SessionRow = codec::decode(row).map_err(|error| Fault::row(&session::row_key(id), error))?;
         let locks = locks_among(attached.iter().map(|(row_key, _)| row_key.as_slice()));
         let had = PrincipalUse { sessions: 1, locks };
@@ -287,7 +314,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Tries again to take away what was left of a session that ended.
-    pub(super) fn take_parked(&mut self, row_key: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn take_parked(&mut self, row_key: &[u8]) -> Result<(), Fault> {
         let Some(value) = self.overlay.peek(row_key)?.map(Cow::into_owned) else { return Ok(()) };
         let (id, ..) = session::decode_attached(row_key).map_err(|error| Fault::row(row_key, error))?;
         let take = |applier: &mut Self| {
@@ -303,7 +330,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The timer of a session that ended with more claims of tasks than a batch had room for. Until then a task counts as claimed.
-    pub(super) fn fire_session_tasks(&mut self, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn fire_session_tasks(&mut self, subject: &[u8]) -> Result<(), Fault> {
         let id = session::decode_id(subject)?;
         // All claims were given up before their turn came, and the id is that of a new session: what hangs on it stays.
         if self.session_row(id)?.is_some() {
@@ -338,8 +365,8 @@ impl<V: View> Applier<'_, V> {
         let Some(row) = self.overlay.get(&row_key)? else {
             return Err(Fault::Invariant(format!("no entry {} hangs on a session", key.escape_ascii())));
         };
-        let meta = super::current::decode_current(&row_key, row, newest)?.meta;
-        self.remove_as(super::stored_key(key)?, &row_key, &meta, op, caller)
+        let meta = decode_current(&row_key, row, newest)?.meta;
+        self.remove_as(stored_key(key)?, &row_key, &meta, op, caller)
     }
 }
 

@@ -1,16 +1,16 @@
 //! What counts against quotas, and what is refused because of them.
 //!
 //! Owns the sums: they are rows that change in the batch of what they count, so they are exact on every node. What was there before a
-//! quota is taken in by `quota_walk`; until it has, the quota refuses nothing. Never sets a quota.
+//! quota is taken in by `walk`; until it has, the quota refuses nothing. Never sets a quota.
 
 use std::sync::Arc;
 
-use super::Applier;
-use super::stop::Tried;
-use super::view::{Fault, Most, View};
 use crate::codec;
 use crate::keyspace::quota;
 use crate::limits;
+use crate::machine::Applier;
+use crate::machine::stop::Tried;
+use crate::machine::view::{Fault, Most, View};
 use crate::mutants::Mutant;
 use crate::types::{
     BeyondQuota, Counted, PrefixUse, PrincipalUse, QuotaBounds, QuotaRow, QuotaState, QuotaSubject, Rejection,
@@ -21,23 +21,23 @@ type Covering = (QuotaSubject, QuotaBounds);
 
 /// What an applier has at hand of quotas, as they are after what was applied so far.
 #[derive(Debug, Default)]
-pub(super) struct KnownQuotas {
-    pub(super) state: Option<QuotaState>,
+pub(in crate::machine) struct KnownQuotas {
+    pub(in crate::machine) state: Option<QuotaState>,
     /// The last name that was looked for, with the quotas around it: a write looks twice.
-    pub(super) last: Option<(Vec<u8>, Arc<[Covering]>)>,
+    pub(in crate::machine) last: Option<(Vec<u8>, Arc<[Covering]>)>,
 }
 
 /// How much something counts for the prefixes around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Amount {
-    pub(super) entries: u64,
-    pub(super) bytes: u64,
-    pub(super) tasks: u64,
+pub(in crate::machine) struct Amount {
+    pub(in crate::machine) entries: u64,
+    pub(in crate::machine) bytes: u64,
+    pub(in crate::machine) tasks: u64,
 }
 
 impl Amount {
     /// That of an entry whose row has so many bytes; nothing where there is none.
-    pub(super) fn of_entry(key: &[u8], row_bytes: Option<usize>) -> Self {
+    pub(in crate::machine) fn of_entry(key: &[u8], row_bytes: Option<usize>) -> Self {
         row_bytes.map_or(Self::default(), |bytes| Self { entries: 1, bytes: (key.len() + bytes) as u64, tasks: 0 })
     }
 
@@ -62,7 +62,7 @@ impl PrefixUse {
     }
 
     /// What counted `before` counts `after` now.
-    pub(super) fn exchange(&mut self, before: Amount, after: Amount) {
+    pub(in crate::machine) fn exchange(&mut self, before: Amount, after: Amount) {
         self.entries = moved(self.entries, before.entries, after.entries);
         self.bytes = moved(self.bytes, before.bytes, after.bytes);
         self.tasks = moved(self.tasks, before.tasks, after.tasks);
@@ -71,7 +71,7 @@ impl PrefixUse {
 
 impl<V: View> Applier<'_, V> {
     /// What holds for all quotas together.
-    pub(super) fn quota_state(&mut self) -> Result<QuotaState, Fault> {
+    pub(in crate::machine) fn quota_state(&mut self) -> Result<QuotaState, Fault> {
         if let Some(state) = self.batch.known_quotas.state {
             return Ok(state);
         }
@@ -80,7 +80,7 @@ impl<V: View> Applier<'_, V> {
         Ok(state)
     }
 
-    pub(super) fn put_quota_state(&mut self, state: QuotaState) -> Result<(), Fault> {
+    pub(in crate::machine) fn put_quota_state(&mut self, state: QuotaState) -> Result<(), Fault> {
         let row = (state != QuotaState::default()).then(|| codec::encode(&state));
         self.overlay.replace(quota::STATE_KEY, row)?;
         self.batch.known_quotas.state = Some(state);
@@ -89,7 +89,7 @@ impl<V: View> Applier<'_, V> {
 
     /// The quotas of the prefixes of a name, the longest first. The last one up to the name, in order, is the longest around it or
     /// begins with that; so those around the name are among it and those around it.
-    pub(super) fn quotas_around(&mut self, name: &[u8]) -> Result<Arc<[Covering]>, Fault> {
+    pub(in crate::machine) fn quotas_around(&mut self, name: &[u8]) -> Result<Arc<[Covering]>, Fault> {
         if self.quota_state()?.prefixes == 0 {
             return Ok(Arc::default());
         }
@@ -121,7 +121,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether so much more may be below the prefixes of a name.
-    pub(super) fn check_prefixes(&mut self, name: &[u8], more: Amount) -> Tried<()> {
+    pub(in crate::machine) fn check_prefixes(&mut self, name: &[u8], more: Amount) -> Tried<()> {
         for (subject, bounds) in self.quotas_around(name)?.iter() {
             let used: PrefixUse = self.prefix_use(subject)?;
             if used.from.is_some() {
@@ -136,14 +136,14 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Whether an entry of so many bytes may take the place of one of so many, or of none.
-    pub(super) fn check_entry(&mut self, key: &[u8], before: Option<usize>, after: usize) -> Tried<()> {
+    pub(in crate::machine) fn check_entry(&mut self, key: &[u8], before: Option<usize>, after: usize) -> Tried<()> {
         let (before, after) = (Amount::of_entry(key, before), Amount::of_entry(key, Some(after)));
         let (entries, bytes) = (after.entries - before.entries, after.bytes.saturating_sub(before.bytes));
         self.check_prefixes(key, Amount { entries, bytes, tasks: 0 })
     }
 
     /// Counts for the prefixes of a name that something in the row `row_key` takes the place of something else.
-    pub(super) fn count_in_prefixes(
+    pub(in crate::machine) fn count_in_prefixes(
         &mut self,
         row_key: &[u8],
         name: &[u8],
@@ -167,7 +167,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// What is counted for a prefix with a quota.
-    pub(super) fn prefix_use(&mut self, subject: &QuotaSubject) -> Result<PrefixUse, Fault> {
+    pub(in crate::machine) fn prefix_use(&mut self, subject: &QuotaSubject) -> Result<PrefixUse, Fault> {
         let row_key = quota::use_key(subject);
         match self.overlay.get(&row_key)? {
             Some(row) => codec::decode(row).map_err(|error| Fault::row(&row_key, error)),
@@ -175,12 +175,12 @@ impl<V: View> Applier<'_, V> {
         }
     }
 
-    pub(super) fn put_prefix_use(&mut self, subject: &QuotaSubject, used: &PrefixUse) -> Result<(), Fault> {
+    pub(in crate::machine) fn put_prefix_use(&mut self, subject: &QuotaSubject, used: &PrefixUse) -> Result<(), Fault> {
         self.overlay.replace(&quota::use_key(subject), Some(codec::encode(used))).map(drop)
     }
 
     /// Whether a principal may have one more of this. Without authentication there is nobody to bound.
-    pub(super) fn check_principal(&mut self, principal: &str, what: Counted) -> Tried<()> {
+    pub(in crate::machine) fn check_principal(&mut self, principal: &str, what: Counted) -> Tried<()> {
         if principal.is_empty() {
             return Ok(());
         }
@@ -200,7 +200,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Counts for the principal of a session that this changes: how many sessions and places in locks it had, and has now.
-    pub(super) fn count_for_principal(
+    pub(in crate::machine) fn count_for_principal(
         &mut self,
         principal: &str,
         before: PrincipalUse,

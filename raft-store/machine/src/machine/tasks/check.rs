@@ -10,7 +10,7 @@ use crate::limits;
 use crate::types::{AfterFailure, NewTask, Recurrence, Requeue, RetryPlan, Start, TaskOp, TaskVerb};
 
 /// What is wrong with it, if anything.
-pub(super) fn fault(op: &TaskOp) -> Option<String> {
+pub(in crate::machine) fn fault(op: &TaskOp) -> Option<String> {
     match &op.verb {
         TaskVerb::Schedule(tasks) => {
             within("tasks at once", tasks.len() as u64, 1..=limits::TASKS_SCHEDULED_MAX as u64)

@@ -2,6 +2,11 @@
 //!
 //! Owns finding the collection of a key and keeping its indexes in step with its entries. What rules make of a document is
 //! in [`crate::rules`].
+//!
+//! Golden scripts, in `testscripts/machine`: `collections`, `indexes`.
+
+mod indexing;
+mod rules;
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -2,19 +2,19 @@
 //!
 //! Owns when a barrier opens and closes.
 
-use super::stop::{Tried, split};
-use super::view::{Fault, View};
-use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::gates;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::limits;
+use crate::machine::stop::{Tried, split};
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller};
 use crate::types::{BarrierOp, BarrierRow, Name, Outcome, Rejection, SessionId, Waker};
 
 impl<V: View> Applier<'_, V> {
     /// Enters or leaves a barrier.
-    pub(super) fn barrier(&mut self, op: &BarrierOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn barrier(&mut self, op: &BarrierOp, caller: Caller) -> Result<Outcome, Fault> {
         let (name, tried) = match op {
             BarrierOp::Enter { name, session, parties } => (name, self.enter_barrier(name, *session, *parties)),
             BarrierOp::Leave { name, session } => (name, Ok(self.leave_if_in(name, *session)?)),
@@ -70,7 +70,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Takes a session that is in a barrier out of it, within a revision that was taken.
-    pub(super) fn leave_barrier(&mut self, name: &Name, session: SessionId) -> Result<(), Fault> {
+    pub(in crate::machine) fn leave_barrier(&mut self, name: &Name, session: SessionId) -> Result<(), Fault> {
         self.detach(session, AttachedKind::Barrier, name.as_str().as_bytes())?;
         let row = self.barrier_row(name)?;
         let mut row = row.ok_or_else(|| Fault::Invariant(format!("session {session} is in no barrier {name}")))?;

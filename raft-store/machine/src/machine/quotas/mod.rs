@@ -1,8 +1,12 @@
 //! Quotas: what setting and removing them does.
 //!
-//! Owns the rows of quotas, and which prefix lies in which. What counts against one is `quota_counts`'.
+//! Owns the rows of quotas, and which prefix lies in which. What counts against one is `counts`'.
+//!
+//! No golden script has them; `tests/machine/machine_quotas.rs` does.
 
-use super::quota_counts::KnownQuotas;
+pub(super) mod counts;
+pub(super) mod walk;
+
 use super::stop::{Stop, Tried, split};
 use super::view::{Fault, View};
 use super::{Applier, Caller};
@@ -12,6 +16,7 @@ use crate::keyspace::quota;
 use crate::limits;
 use crate::mutants::Mutant;
 use crate::types::{Bounded, Outcome, PrefixUse, QuotaBounds, QuotaOp, QuotaRow, QuotaState, QuotaSubject, Rejection};
+use counts::KnownQuotas;
 
 /// Something that is not refused: the row as it is now, and whether that is a change.
 type Done = (Option<QuotaRow>, bool);

@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::collections::understood;
-use super::current::decode_current;
-use super::stop::{Stop, Tried, split};
-use super::view::{Fault, View};
 use super::write::{check_condition, check_expect, document};
-use super::{Applier, Caller, Vars};
 use crate::document::Subject;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::entry::{self, EntryRow};
+use crate::machine::collections::understood;
+use crate::machine::current::decode_current;
+use crate::machine::stop::{Stop, Tried, split};
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller, Vars};
 use crate::mutants::Mutant;
 use crate::types::{
     Branch, Branched, Check, CheckFailed, Key, Outcome, Rejection, Shown, Step, StepRejected, StepReply, Txn, TxnReply,
@@ -21,11 +21,11 @@ use crate::types::{
 };
 
 /// The result of a part of a transaction, unless a step is rejected.
-pub(super) type Stepped<T> = Result<T, Stop<Box<StepRejected>>>;
+pub(in crate::machine) type Stepped<T> = Result<T, Stop<Box<StepRejected>>>;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a transaction, or says which step forbids it.
-    pub(super) fn txn(&mut self, txn: &Txn, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn txn(&mut self, txn: &Txn, caller: Caller) -> Result<Outcome, Fault> {
         if let Some(fault) = txn.fault() {
             let rejection = Rejection::Unsupported(fault.to_string());
             self.record(AuditOp::Txn, None, caller, AuditEffect::Refused((&rejection).into()));
@@ -246,7 +246,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Shows the entry of a key as it is now; an expired one is none.
-    pub(super) fn live<T>(
+    pub(in crate::machine) fn live<T>(
         &mut self,
         key: &Key,
         look: impl FnOnce(&Key, Option<&EntryRow<'_>>) -> T,

@@ -3,16 +3,16 @@
 //! Owns who holds a lock and who is next. A grant takes a revision of its own, which is the fencing token: so tokens only
 //! grow, whatever happens to the lock, and no two holders have the same. A party is one session at one lock.
 
-use super::Most;
-use super::stop::{Tried, split};
-use super::view::{Fault, View};
-use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::lock_queue::{self, HolderRow, LockHead, WaiterRow};
 use crate::keyspace::session::{self, AttachedKind, PartyAt};
 use crate::keyspace::timer::TimerKind;
 use crate::limits;
+use crate::machine::Most;
+use crate::machine::stop::{Tried, split};
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller};
 use crate::mutants::Mutant;
 use crate::types::{
     Acquire, Bounded, ClusterMillis, Counted, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome,
@@ -21,7 +21,7 @@ use crate::types::{
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a command about a lock.
-    pub(super) fn lock(&mut self, op: LockOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn lock(&mut self, op: LockOp, caller: Caller) -> Result<Outcome, Fault> {
         let (kind, lock) = match &op {
             LockOp::Acquire(Acquire { lock, .. }) | LockOp::Listen { lock, .. } => (AuditOp::Acquire, lock.clone()),
             LockOp::Release { lock, .. } | LockOp::Leave { lock, .. } | LockOp::HangUp { lock, .. } => {
@@ -307,7 +307,7 @@ impl<V: View> Applier<'_, V> {
 
     /// Takes a party out of a lock within a revision that was taken, and notes it. What that makes possible for others is
     /// left to [`Self::grant_waiting`].
-    pub(super) fn drop_party(
+    pub(in crate::machine) fn drop_party(
         &mut self,
         lock: &LockName,
         at: PartyAt,
@@ -370,12 +370,12 @@ impl<V: View> Applier<'_, V> {
 
     /// Gives the lock to the first in the queue, and to those behind it as long as it admits them; the rest of them later, where
     /// the batch has no room for it. Where that faults, what made it possible stays done.
-    pub(super) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
+    pub(in crate::machine) fn grant_waiting(&mut self, lock: &LockName) -> Result<(), Fault> {
         self.work_on_row(&lock_queue::head_key(lock), |applier| applier.grant_now(lock))
     }
 
     /// Tries again to grant a lock where that faulted before.
-    pub(super) fn grant_parked(&mut self, head_key: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn grant_parked(&mut self, head_key: &[u8]) -> Result<(), Fault> {
         let lock = lock_queue::decode_head_key(head_key).map_err(|error| Fault::row(head_key, error))?;
         self.grant_now(&lock)
     }
@@ -412,7 +412,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The timer of a lock that nobody was given: it is given again.
-    pub(super) fn fire_lock_delay(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn fire_lock_delay(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
         let lock = lock_queue::lock_of(subject)?;
         let mut head = self.head_of_party(&lock)?;
         if head.not_before != Some(at) {
@@ -424,12 +424,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The timer of grants that a batch had no room for. Meanwhile all who wait may have left.
-    pub(super) fn fire_grant(&mut self, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn fire_grant(&mut self, subject: &[u8]) -> Result<(), Fault> {
         self.grant_waiting(&lock_queue::lock_of(subject)?)
     }
 
     /// The timer of a place: its time is over.
-    pub(super) fn fire_place(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn fire_place(&mut self, at: ClusterMillis, subject: &[u8]) -> Result<(), Fault> {
         let (lock, place) = lock_queue::decode_place(subject)?;
         let waiter = self.waiter(&lock, place)?;
         if waiter.until != at {

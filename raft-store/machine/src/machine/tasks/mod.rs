@@ -1,12 +1,16 @@
 //! Timed tasks: what each verb does.
 //!
-//! Owns when a task is given out and what becomes of it. Which rows a state has is `task_rows`'. What is due is judged by the
+//! Owns when a task is given out and what becomes of it. Which rows a state has is `rows`'. What is due is judged by the
 //! wall clock of the batch, how long a claim holds by the cluster clock.
+//!
+//! Golden scripts, in `testscripts/machine`: `tasks`, `tasks_again`, `tasks_recur`.
 
-use super::quota_counts::Amount;
+mod ahead;
+mod check;
+mod rows;
+
+use super::quotas::counts::Amount;
 use super::stop::{Tried, split};
-use super::task_rows::Queue;
-use super::tasks_ahead::{first_after, reckon_anew};
 use super::view::{Fault, View};
 use super::{Applier, Caller, is_of_before};
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
@@ -19,6 +23,8 @@ use crate::types::{
     Requeue, ScheduledTask, SessionId, Start, TaskHead, TaskId, TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb,
     TasksClaimed, Ticket, Value, WallMillis,
 };
+use ahead::{first_after, reckon_anew};
+use rows::Queue;
 
 /// What is told of a claim that was over before the task was completed.
 const RUN_OUT: &str = "lease expired";
@@ -40,7 +46,7 @@ impl<V: View> Applier<'_, V> {
     /// Carries out what is asked about tasks, or says why not.
     pub(super) fn task(&mut self, op: TaskOp, caller: Caller) -> Result<Outcome, Fault> {
         let act = act_of(&op.verb);
-        let decided = match super::task_check::fault(&op) {
+        let decided = match check::fault(&op) {
             Some(why) => Err(Rejection::Unsupported(why)),
             None => self.sharing_revision(|applier| split(applier.task_verb(op, &caller)))?,
         };

@@ -4,15 +4,15 @@
 
 use std::borrow::Cow;
 
-use super::Applier;
-use super::current::decode_current;
-use super::view::{Fault, View};
 use crate::codec;
 use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect};
 use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;
+use crate::machine::Applier;
+use crate::machine::current::decode_current;
+use crate::machine::view::{Fault, View};
 use crate::mutants::Mutant;
 use crate::types::{Key, Maintenance, Outcome, Revision, Waker};
 
@@ -24,7 +24,7 @@ const DUE_PAGE_ROWS: usize = 1_024;
 
 impl<V: View> Applier<'_, V> {
     /// Carries out one step of housekeeping.
-    pub(super) fn maintain(&mut self, what: Maintenance) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn maintain(&mut self, what: Maintenance) -> Result<Outcome, Fault> {
         match what {
             Maintenance::ExpireDue { limit } => self.expire_due(limit as usize),
             Maintenance::Compact { revision, groups_max } => self.compact(revision, groups_max as usize),
@@ -149,7 +149,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Drops a group that was set aside.
-    pub(super) fn compact_parked(&mut self, row_key: &[u8]) -> Result<(), Fault> {
+    pub(in crate::machine) fn compact_parked(&mut self, row_key: &[u8]) -> Result<(), Fault> {
         let Some(row) = self.overlay.peek(row_key)?.map(Cow::into_owned) else { return Ok(()) };
         self.compact_group(row_key, &row).map(|_| ())
     }
@@ -194,7 +194,7 @@ impl<V: View> Applier<'_, V> {
 }
 
 /// The outcome of a step.
-pub(super) fn maintained(removed: usize, more: bool) -> Outcome {
+pub(in crate::machine) fn maintained(removed: usize, more: bool) -> Outcome {
     let removed = u32::try_from(removed).expect("a step is bounded by limits::MAINTENANCE_ROWS_MAX");
     Outcome::Maintained { removed, more }
 }

@@ -2,14 +2,14 @@
 //!
 //! Owns the walk over the live entries of a range, in order of key. Removing one is `write`'s.
 
-use super::current::decode_current;
-use super::stop::split;
 use super::txn::Stepped;
-use super::view::{Fault, View};
-use super::{Applier, Caller, stored_key};
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::{family, family_range};
 use crate::limits;
+use crate::machine::current::decode_current;
+use crate::machine::stop::split;
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller, stored_key};
 use crate::mutants::Mutant;
 use crate::types::{
     Comparison, Key, KeyRange, ListOrder, ListShown, ListStep, Listed, Rejection, RemoveStep, Removed, Revision, Shown,
@@ -21,7 +21,7 @@ const PAGE_ROWS: usize = 256;
 
 impl<V: View> Applier<'_, V> {
     /// Whether a comparison holds of every entry of its range.
-    pub(super) fn compare(&mut self, comparison: &Comparison) -> Result<bool, Fault> {
+    pub(in crate::machine) fn compare(&mut self, comparison: &Comparison) -> Result<bool, Fault> {
         let Comparison { range, operator, with } = comparison;
         let (mut holds, mut any) = (true, false);
         self.each_live(range, 0, |_, row| {
@@ -34,7 +34,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Reads a range, or says that it cannot be read at the revision that is asked for. `place` points to the step.
-    pub(super) fn list(&mut self, step: &ListStep, place: &str) -> Stepped<Listed> {
+    pub(in crate::machine) fn list(&mut self, step: &ListStep, place: &str) -> Stepped<Listed> {
         if let Some(at) = step.at {
             let refused =
                 |why| Box::new(StepRejected { pointer: place.to_owned(), key: None, why: Rejection::Txn(why) });
@@ -71,7 +71,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Removes the entries of a range, or says which of them cannot be removed. `place` points to the step.
-    pub(super) fn remove_range(&mut self, step: &RemoveStep, place: &str, caller: &Caller) -> Stepped<Removed> {
+    pub(in crate::machine) fn remove_range(
+        &mut self,
+        step: &RemoveStep,
+        place: &str,
+        caller: &Caller,
+    ) -> Stepped<Removed> {
         let refused = |key, why| Box::new(StepRejected { pointer: place.to_owned(), key: Some(key), why });
         let (own_revision, taken_before) = (self.batch.joint.flatten(), self.taken());
         let (mut keys, mut written) = (Vec::new(), None);

@@ -4,11 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::collections::{document_within, understood};
-use super::current::decode_current;
-use super::stop::{Tried, split};
-use super::view::{Fault, View};
-use super::{Applier, Caller, lock, stored_key};
+use super::lock;
 use crate::codec;
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Order, ReadyCriteria, Steps, Subject, TooDear};
@@ -18,6 +14,11 @@ use crate::keyspace::collection;
 use crate::keyspace::entry::{self, EntryRow};
 use crate::keyspace::index;
 use crate::limits;
+use crate::machine::collections::{document_within, understood};
+use crate::machine::current::decode_current;
+use crate::machine::stop::{Tried, split};
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller, stored_key};
 use crate::rules::{Selection, select};
 use crate::types::{
     Change, ClaimOp, ClaimReply, Expect, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereItem,
@@ -77,7 +78,7 @@ impl Taker<'_> {
 impl<V: View> Applier<'_, V> {
     /// Locks what is found, in order, and patches it where that is asked for, all at one revision. What the patch does not
     /// fit is passed over: one entry that is not as expected must not keep all others from being claimed.
-    pub(super) fn claim(&mut self, op: &ClaimOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn claim(&mut self, op: &ClaimOp, caller: Caller) -> Result<Outcome, Fault> {
         if let Some(why) = claim_fault(op) {
             return Ok(self.refuse_claim(caller, Rejection::Unsupported(why)));
         }
@@ -329,7 +330,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Changes what is found, each entry on its own, in order of key.
-    pub(super) fn update_where(&mut self, op: &WhereOp, caller: Caller) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn update_where(&mut self, op: &WhereOp, caller: Caller) -> Result<Outcome, Fault> {
         if !(1..=limits::WHERE_LIMIT_MAX).contains(&op.limit) {
             let why = format!("a limit of {}; 1 to {}", op.limit, limits::WHERE_LIMIT_MAX);
             let rejection = Rejection::Unsupported(why);

@@ -2,15 +2,16 @@
 //!
 //! Owns how far a step goes. Between two steps writes are applied: what an index holds is always what its stage says.
 
-use super::collections::document_within;
-use super::current::decode_current;
-use super::view::{Fault, Row, View};
-use super::{Applier, maintain::maintained, stored_key};
+use super::document_within;
 use crate::codec;
 use crate::document::Steps;
 use crate::keyspace::collection;
 use crate::keyspace::{entry, family, family_range, index};
 use crate::limits;
+use crate::machine::current::decode_current;
+use crate::machine::upkeep::maintain::maintained;
+use crate::machine::view::{Fault, Row, View};
+use crate::machine::{Applier, stored_key};
 use crate::types::{CollectionRow, ContentKind, IndexFailure, IndexStage};
 use crate::types::{Key, Outcome, Revision};
 
@@ -22,7 +23,7 @@ const COLLECTIONS_PAGE_ROWS: usize = 64;
 
 impl<V: View> Applier<'_, V> {
     /// Goes on with the first index that is being built, else with the first to be cleared.
-    pub(super) fn index_step(&mut self, rows_max: usize) -> Result<Outcome, Fault> {
+    pub(in crate::machine) fn index_step(&mut self, rows_max: usize) -> Result<Outcome, Fault> {
         let rows_max = rows_max.clamp(1, limits::MAINTENANCE_ROWS_MAX);
         if let Some((row_key, row)) = self.first_building()? {
             let done = match self.at_savepoint(|applier| applier.build(&row_key, row.clone(), rows_max))? {

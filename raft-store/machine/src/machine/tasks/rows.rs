@@ -3,28 +3,28 @@
 //! Owns that a task has exactly the rows that its state asks for, that its queue counts it there, and that those who wait for
 //! tasks are told. Never decides what becomes of one.
 
-use super::quota_counts::Amount;
-use super::quota_walk::amount_of_task;
-use super::view::{Fault, View};
-use super::{Applier, Caller};
 use crate::codec;
 use crate::keyspace::audit::{AuditEffect, AuditOp, TaskAct};
 use crate::keyspace::session::AttachedKind;
 use crate::keyspace::task::{self, QueueRow, TaskRow};
 use crate::keyspace::timer::TimerKind;
+use crate::machine::quotas::counts::Amount;
+use crate::machine::quotas::walk::amount_of_task;
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller};
 use crate::mutants::Mutant;
 use crate::types::{QueueName, TaskHead, TaskId, TaskState, Waker};
 
 /// A queue while a command is about it.
-pub(super) struct Queue {
-    pub(super) name: QueueName,
-    pub(super) row: QueueRow,
+pub(in crate::machine) struct Queue {
+    pub(in crate::machine) name: QueueName,
+    pub(in crate::machine) row: QueueRow,
     before: Option<QueueRow>,
 }
 
 impl<V: View> Applier<'_, V> {
     /// The queue of this name, as it is or empty.
-    pub(super) fn open_queue(&mut self, name: QueueName) -> Result<Queue, Fault> {
+    pub(in crate::machine) fn open_queue(&mut self, name: QueueName) -> Result<Queue, Fault> {
         let row_key = task::queue_key(&name);
         let row = self.overlay.get(&row_key)?;
         let before: Option<QueueRow> =
@@ -33,7 +33,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Writes down what was changed.
-    pub(super) fn close_queue(&mut self, queue: Queue) -> Result<(), Fault> {
+    pub(in crate::machine) fn close_queue(&mut self, queue: Queue) -> Result<(), Fault> {
         let Queue { name, row, before } = queue;
         if before.as_ref().map_or(row == QueueRow::default(), |before| *before == row) {
             return Ok(());
@@ -43,7 +43,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// A task, if it is there.
-    pub(super) fn task_row(&mut self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
+    pub(in crate::machine) fn task_row(&mut self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
         let row_key = task::row_key(queue, id);
         let is_free = Mutant::TasksAtHandAreFree.acts() && self.overlay.is_at_hand(&row_key);
         let Some(row) = self.overlay.get(&row_key)? else { return Ok(None) };
@@ -55,12 +55,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Reads a task without keeping it in the overlay.
-    pub(super) fn peek_task(&self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
+    pub(in crate::machine) fn peek_task(&self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskRow>, Fault> {
         self.decoded(&task::row_key(queue, id))
     }
 
     /// What is known of a task beside its payload, if it is there; nothing is kept at hand.
-    pub(super) fn task_head(&mut self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskHead>, Fault> {
+    pub(in crate::machine) fn task_head(&mut self, queue: &QueueName, id: &TaskId) -> Result<Option<TaskHead>, Fault> {
         let row_key = task::row_key(queue, id);
         let Some(row) = self.overlay.peek(&row_key)? else { return Ok(None) };
         let bytes = row.len();
@@ -70,13 +70,18 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// A task that another row says is there.
-    pub(super) fn indexed_task(&mut self, queue: &QueueName, id: &TaskId, row_key: &[u8]) -> Result<TaskRow, Fault> {
+    pub(in crate::machine) fn indexed_task(
+        &mut self,
+        queue: &QueueName,
+        id: &TaskId,
+        row_key: &[u8],
+    ) -> Result<TaskRow, Fault> {
         let row = self.task_row(queue, id)?;
         row.ok_or_else(|| Fault::Invariant(format!("row {} without the task {id}", row_key.escape_ascii())))
     }
 
     /// Puts a task in place of what it was, at a new revision; `None` takes it away.
-    pub(super) fn put_task(
+    pub(in crate::machine) fn put_task(
         &mut self,
         queue: &mut Queue,
         id: &TaskId,
@@ -90,7 +95,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Writes a task whose timer fired, so that the timer's row is gone already.
-    pub(super) fn put_task_after_timer(
+    pub(in crate::machine) fn put_task_after_timer(
         &mut self,
         queue: &mut Queue,
         id: &TaskId,
@@ -176,7 +181,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Adds the line of a task at the current revision.
-    pub(super) fn record_task(&mut self, act: TaskAct, queue: &Queue, id: &TaskId, caller: &Caller) {
+    pub(in crate::machine) fn record_task(&mut self, act: TaskAct, queue: &Queue, id: &TaskId, caller: &Caller) {
         // No key of an entry: both may change at one revision.
         let key = Waker::Tasks.of(format!("{}/{id}", queue.name));
         self.record(AuditOp::Task(act), Some(key), caller.clone(), AuditEffect::Beside);

@@ -5,12 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::collections::{Draws, IndexKey, understood};
-use super::current::decode_current;
-use super::quota_counts::Amount;
-use super::stop::{Tried, split};
-use super::view::{Fault, View};
-use super::{Applier, Caller, lock, successor};
+use super::lock;
 use crate::document::{Criteria, Json, Patch, PatchFault, Steps, Subject};
 use crate::failpoint;
 use crate::keyspace::audit::{AuditEffect, AuditOp, Superseded};
@@ -18,6 +13,12 @@ use crate::keyspace::entry::EntryRow;
 use crate::keyspace::session::{self, AttachedKind};
 use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
+use crate::machine::collections::{Draws, IndexKey, understood};
+use crate::machine::current::decode_current;
+use crate::machine::quotas::counts::Amount;
+use crate::machine::stop::{Tried, split};
+use crate::machine::view::{Fault, View};
+use crate::machine::{Applier, Caller, successor};
 use crate::mutants::Mutant;
 use crate::rules::{RuleFault, Rules};
 use crate::types::CollectionRow;
@@ -70,7 +71,7 @@ struct Guide<'c> {
 
 impl<V: View> Applier<'_, V> {
     /// Carries out a write, or says why not.
-    pub(super) fn write(&mut self, op: WriteOp, caller: Caller) -> Tried<Written> {
+    pub(in crate::machine) fn write(&mut self, op: WriteOp, caller: Caller) -> Tried<Written> {
         let collection = self.collection_of(op.key.as_bytes())?;
         if let Some(collection) = &collection
             && collection.rules.precondition_required()
@@ -88,7 +89,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Writes whether or not the write says what it expects.
-    pub(super) fn write_found(&mut self, op: WriteOp, caller: Caller) -> Tried<Written> {
+    pub(in crate::machine) fn write_found(&mut self, op: WriteOp, caller: Caller) -> Tried<Written> {
         failpoint::pass(op.key.as_bytes());
         match split(self.judge_write(&op))? {
             Ok(prepared) => Ok(self.commit(op, caller, prepared)?),
@@ -194,12 +195,12 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Removes an entry that is past its deadline; `row_key` and `meta` are its own.
-    pub(super) fn expire(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
+    pub(in crate::machine) fn expire(&mut self, key: Key, row_key: &[u8], meta: &EntryMeta) -> Result<(), Fault> {
         self.remove_as(key, row_key, meta, AuditOp::Expire, Caller::default())
     }
 
     /// Removes an entry for this reason; `row_key` and `meta` are its own.
-    pub(super) fn remove_as(
+    pub(in crate::machine) fn remove_as(
         &mut self,
         key: Key,
         row_key: &[u8],
@@ -268,7 +269,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// Keeps the row of a pending time in step with the time.
-    pub(super) fn move_row(
+    pub(in crate::machine) fn move_row(
         &mut self,
         key: &[u8],
         before: Option<ClusterMillis>,
@@ -438,7 +439,7 @@ fn check_size(data: &[u8]) -> Result<(), Rejection> {
 }
 
 /// Whether the current entry is what is expected, and there where there has to be one. Its token is looked at before its presence.
-pub(super) fn check_expect(
+pub(in crate::machine) fn check_expect(
     expect: &Expect,
     needs_entry: bool,
     current: Option<&EntryRow>,
@@ -468,7 +469,7 @@ pub(super) fn check_expect(
 }
 
 /// The value as JSON, where a condition or a patch looks into it and it is JSON. Parsed once for both.
-pub(super) fn document<'a>(
+pub(in crate::machine) fn document<'a>(
     condition: &Criteria,
     is_patched: bool,
     current: Option<&EntryRow<'a>>,
@@ -489,7 +490,7 @@ fn stored(data: &[u8]) -> Option<Json<'_>> {
 }
 
 /// Whether criteria hold.
-pub(super) fn check_condition(
+pub(in crate::machine) fn check_condition(
     condition: &Criteria,
     current: Option<&EntryRow>,
     subject: &Subject<'_>,
