@@ -164,3 +164,16 @@ pub fn with<T>(mutant: Option<Mutant>, work: impl FnOnce() -> T) -> T {
     assert!(mutant.is_none(), "the mutant {mutant:?} needs a build with debug assertions");
     work()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_back_to_its_mutant() {
+        for mutant in Mutant::OF_MACHINE.iter().chain(Mutant::OF_NODES) {
+            assert_eq!(Mutant::named(mutant.name()), Some(*mutant));
+        }
+        assert_eq!(Mutant::named("none of them"), None);
+    }
+}
