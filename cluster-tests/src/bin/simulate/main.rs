@@ -100,6 +100,19 @@ fn data_dir() -> std::io::Result<tempfile::TempDir> {
     if memory.is_dir() { builder.tempdir_in(memory) } else { builder.tempdir() }
 }
 
+impl Args {
+    /// The options besides the seed on which it depends what happens.
+    fn story(&self) -> Vec<String> {
+        let scenario = self.scenario.and_then(|scenario| scenario.to_possible_value());
+        let load = self.load.and_then(|load| load.to_possible_value());
+        let named = |option: &str, name: String| [option.to_owned(), name];
+        let scenario = scenario.map(|value| named("--scenario", value.get_name().to_owned()));
+        let load = load.map(|value| named("--load", value.get_name().to_owned()));
+        let rounds = self.rounds.map(|rounds| named("--rounds", rounds.to_string()));
+        [scenario, load, rounds].into_iter().flatten().flatten().collect()
+    }
+}
+
 /// Says what chance makes up for a seed, as far as a test picks seeds by it.
 fn plan(seed: u64) -> ExitCode {
     println!("{}", json!({"api_clients": run::api_clients(seed)}));
@@ -125,7 +138,7 @@ fn one(seed: u64, args: &Args) -> ExitCode {
         eprintln!("its history: check-history {}", path.display());
     }
     if !args.quiet {
-        outcome.tell();
+        outcome.tell(&args.story());
     }
     println!("{}", serde_json::to_string(&outcome).expect("it can be said in JSON"));
     // Nothing is left to be done, and databases would take their time to close.
@@ -221,7 +234,7 @@ fn many(args: &Args) -> ExitCode {
                         return;
                     }
                     let outcome = without_the_machine(in_process(first.wrapping_add(number), args), args);
-                    progress.bar.suspend(|| outcome.tell());
+                    progress.bar.suspend(|| outcome.tell(&args.story()));
                     // A step that is too long is another matter: the machine may be what is slow.
                     is_broken.fetch_or(!outcome.broken.is_empty(), Ordering::Relaxed);
                     let mut sum = sum.lock().expect("nobody panics with it in hand");
@@ -270,9 +283,7 @@ fn in_process(seed: u64, args: &Args) -> Outcome {
     let failed = |why: String| Outcome { seed, broken: vec![why], ..Outcome::default() };
     let mut command = Command::new(itself);
     command.args(["--only", &seed.to_string(), "--quiet", "--failures"]).arg(&args.failures);
-    if let Some(name) = args.scenario.and_then(|scenario| scenario.to_possible_value()) {
-        command.args(["--scenario", name.get_name()]);
-    }
+    command.args(args.story());
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = match child {
         Ok(child) => child,

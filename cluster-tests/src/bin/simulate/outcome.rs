@@ -45,15 +45,15 @@ impl Outcome {
         self.broken.is_empty() && self.undecided.is_empty() && self.long_steps.is_empty()
     }
 
-    /// Says what is wrong, if anything is.
-    pub fn tell(&self) {
+    /// Says what is wrong, if anything is, and how to see it again: with the seed and the other options that made the `story`.
+    pub fn tell(&self, story: &[String]) {
         self.broken.iter().for_each(|found| println!("seed {}: BROKEN: {found}", self.seed));
         self.undecided.iter().for_each(|rule| println!("seed {}: UNDECIDED: {rule}", self.seed));
         self.long_steps
             .iter()
             .for_each(|(what, ms)| println!("seed {}: BROKEN: {SAID}: {what}, for {ms} ms", self.seed));
         if !self.is_sound() {
-            println!("show it again with: simulate --only {}", self.seed);
+            println!("show it again with: simulate --only {} {}", self.seed, story.join(" "));
         }
     }
 }

@@ -119,7 +119,7 @@ impl MemoryNode {
 
     /// Puts an entry there that no client wrote; gives its revision.
     pub fn seed(&self, key: &str, value: Value) -> Revision {
-        let change = Change::Upsert(value);
+        let change = Change::Put(value);
         let key = Key::new(key).expect("a key");
         let reply = self.act(Action::Write(WriteOp { change, expiry: Expiry::Never, ..WriteOp::removal(key, false) }));
         assert!(matches!(reply.outcome, Outcome::Written(_)), "{reply:?}");

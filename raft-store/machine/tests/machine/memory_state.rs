@@ -18,7 +18,7 @@ fn write(name: &str, expect: Expect, change: Change) -> Command {
 }
 
 fn put(name: &str, expect: Expect, text: &str) -> Command {
-    write(name, expect, Change::Upsert(Value { kind: ContentKind::Bytes, data: text.into() }))
+    write(name, expect, Change::Put(Value { kind: ContentKind::Bytes, data: text.into() }))
 }
 
 fn everything() -> ListQuery {
@@ -29,9 +29,9 @@ fn everything() -> ListQuery {
 #[test]
 fn a_log_comes_to_the_same_in_memory_as_anywhere() {
     let log = [
-        batch(1, &[put("a", Expect::Absent, "1"), put("a", Expect::Absent, "2"), put("b", Expect::Any, "1")]),
-        batch(2, &[put("a", Expect::Cas(2), "2"), put("a", Expect::Cas(2), "3")]),
-        batch(3, &[write("b", Expect::Any, Change::Lock(5)), write("b", Expect::Any, Change::Remove)]),
+        batch(1, &[put("a", Expect::ABSENT, "1"), put("a", Expect::ABSENT, "2"), put("b", Expect::ANY, "1")]),
+        batch(2, &[put("a", Expect::cas(2), "2"), put("a", Expect::cas(2), "3")]),
+        batch(3, &[write("b", Expect::ANY, Change::Lock(5)), write("b", Expect::ANY, Change::Remove)]),
         batch(9, &[]),
     ];
     let (mut state, mut store) = (MemoryState::default(), Store::default());
@@ -52,9 +52,9 @@ fn a_log_comes_to_the_same_in_memory_as_anywhere() {
 fn questions_are_answered_from_the_state_as_it_is() {
     let mut state = MemoryState::new(Vars { clock: 1_000, wall: 7_000, ..Vars::default() }, 100);
     assert_eq!((state.position().index, state.position().clock, state.moment().vars.wall), (100, 1_000, 7_000));
-    let entry = Batch { wall: 7_000, ..batch(1_000, &[put("a", Expect::Any, "1"), put("b", Expect::Any, "1")]) };
+    let entry = Batch { wall: 7_000, ..batch(1_000, &[put("a", Expect::ANY, "1"), put("b", Expect::ANY, "1")]) };
     state.apply(&entry).unwrap();
-    state.apply(&Batch { wall: 7_000, ..batch(1_000, &[put("a", Expect::Any, "2")]) }).unwrap();
+    state.apply(&Batch { wall: 7_000, ..batch(1_000, &[put("a", Expect::ANY, "2")]) }).unwrap();
     let read = state.get(&key("a")).unwrap();
     let now = read.entry.expect("it was written");
     assert_eq!((now.meta.cas, now.meta.version, &*now.value.data, read.at), (4, 2, &b"2"[..], state.position()));
@@ -67,7 +67,7 @@ fn questions_are_answered_from_the_state_as_it_is() {
     assert_eq!(state.count(&everything()).unwrap(), (state.position(), 2));
     // A rehearsal leaves nothing behind.
     let before = state.clone();
-    let reply = state.moment().dry_run(&put("a", Expect::Absent, "3"), 7_000).unwrap();
+    let reply = state.moment().dry_run(&put("a", Expect::ABSENT, "3"), 7_000).unwrap();
     assert!(matches!(reply.outcome, Outcome::Rejected(Rejection::AlreadyExists { .. })), "{reply:?}");
     assert_eq!(state, before);
 }
