@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use quorate_machine::access::{Grant, Permission};
 use quorate_machine::digest::RowMark;
 use quorate_machine::document::{Criteria, Excerpt, Json, Patch, PatchFault, PatchRefusal, TooDear, Unmet};
-use quorate_machine::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal, Superseded};
+use quorate_machine::keyspace::audit::{AuditEffect, AuditGroup, AuditLine, AuditOp, Superseded};
 use quorate_machine::keyspace::entry::EntryRow;
 use quorate_machine::keyspace::history::Version;
 use quorate_machine::keyspace::request::KeptReply;

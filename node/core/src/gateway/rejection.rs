@@ -3,11 +3,10 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
-use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::rules::{RuleFault, field_text};
 use quorate_machine::types::{
-    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, QuotaSubject, Rejection, Revision,
-    SessionId, TaskState, TaskSummary, TxnRefusal,
+    AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, QuotaSubject, Refusal, Rejection,
+    Revision, SessionId, TaskState, TaskSummary, TxnRefusal,
 };
 
 use crate::app::members::admission::explain_members;

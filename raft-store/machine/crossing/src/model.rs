@@ -10,12 +10,12 @@ mod coordination;
 use std::collections::VecDeque;
 
 use quorate_machine::document::{Json, Subject};
-use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock;
 use quorate_machine::limits;
 use quorate_machine::types::{
     Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect,
-    Expiry, Guard, ItemOutcome, Key, KeyRange, Outcome, Presence, Rejection, Step, Tokens, Txn, Value, WriteOp,
+    Expiry, Guard, ItemOutcome, Key, KeyRange, Outcome, Presence, Refusal, Rejection, Step, Tokens, Txn, Value,
+    WriteOp,
 };
 
 use crate::names;

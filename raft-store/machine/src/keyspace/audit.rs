@@ -9,7 +9,7 @@ use bincode::{Decode, Encode};
 use super::{decode_pair_key, family, pair_key};
 use crate::codec::{self, CodecError};
 use crate::digest::RowMark;
-use crate::types::{ClusterMillis, Key, RequestId, Revision, WallMillis};
+use crate::types::{ClusterMillis, Key, Refusal, RequestId, Revision, WallMillis};
 
 /// Of a group at most, without its lines: version byte, six numbers.
 const HEAD_BYTES: usize = 1 + 6 * 9;
@@ -199,93 +199,6 @@ pub struct Superseded {
     pub revision: Revision,
     /// The mark of its history row: compaction takes it away without reading the row again.
     pub row: RowMark,
-}
-
-/// Why: [`crate::types::Rejection`] without its details, but for those that make another error of it for whoever asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum Refusal {
-    /// See [`crate::types::Rejection::AlreadyExists`].
-    AlreadyExists,
-    /// See [`crate::types::Rejection::NotFound`].
-    NotFound,
-    /// See [`crate::types::Rejection::CasMismatch`].
-    CasMismatch,
-    /// See [`crate::types::Rejection::Locked`].
-    Locked,
-    /// See [`crate::types::Rejection::NotLocked`].
-    NotLocked,
-    /// See [`crate::types::Rejection::ConditionNotMet`].
-    ConditionNotMet,
-    /// See [`crate::types::Rejection::NotADocument`].
-    NotADocument,
-    /// See [`crate::types::Rejection::PatchFailed`].
-    PatchFailed,
-    /// See [`crate::types::Rejection::TooLarge`].
-    TooLarge,
-    /// See [`crate::types::Rejection::RequestIdReused`].
-    RequestIdReused,
-    /// See [`crate::types::Rejection::Unsupported`].
-    Unsupported,
-    /// See [`crate::types::Rejection::CasListed`].
-    CasListed,
-    /// See [`crate::types::Rejection::RulesBroken`].
-    RulesBroken,
-    /// See [`crate::types::Rejection::NotUnique`].
-    NotUnique,
-    /// See [`crate::types::Rejection::PreconditionRequired`].
-    PreconditionRequired,
-    /// See [`crate::types::Rejection::Overlaps`].
-    Overlaps,
-    /// See [`crate::types::Rejection::TooManyToOrder`].
-    TooManyToOrder,
-    /// See [`crate::types::Rejection::UsedUp`].
-    UsedUp,
-    /// See [`crate::types::Rejection::SessionExpired`].
-    SessionExpired,
-    /// See [`crate::types::Rejection::GuardFailed`].
-    GuardFailed,
-    /// See [`crate::types::Rejection::Held`].
-    Held,
-    /// See [`crate::types::Rejection::NotHolder`].
-    NotHolder,
-    /// See [`crate::types::Rejection::AnotherPlace`].
-    AnotherPlace,
-    /// See [`crate::types::Rejection::OtherNumber`].
-    OtherNumber,
-    /// See [`crate::types::Rejection::BarrierOpen`].
-    BarrierOpen,
-    /// See [`crate::types::Rejection::TooMany`].
-    TooMany,
-    /// See [`crate::types::Rejection::AccessChanged`]; never in a line: nothing was decided.
-    AccessChanged,
-    /// See [`crate::types::Rejection::Access`]: there is no such user, role or token.
-    Access,
-    /// See [`crate::types::Rejection::Internal`].
-    Internal,
-    /// See [`crate::types::Rejection::SessionExists`].
-    SessionExists,
-    /// See [`crate::types::Rejection::NotYours`].
-    NotYours,
-    /// See [`crate::types::Rejection::Members`]: the newcomer is not let in.
-    Members,
-    /// See [`crate::types::Rejection::BeyondQuota`].
-    BeyondQuota,
-    /// See [`crate::types::Rejection::Txn`]: a transaction that cannot be.
-    Txn,
-    /// See [`crate::types::AccessFault::TokenExists`].
-    AccessExists,
-    /// See [`crate::types::AccessFault::RoleInUse`].
-    AccessInUse,
-    /// See [`crate::types::MembersFault::NoInvitation`].
-    MembersMissing,
-    /// See [`crate::types::MembersFault::InvitationExists`].
-    MembersExists,
-    /// See [`crate::types::TxnRefusal::Compacted`].
-    TxnCompacted,
-    /// See [`crate::types::Rejection::TaskInUse`].
-    TaskInUse,
-    /// See [`crate::types::Rejection::TooDear`].
-    TooDear,
 }
 
 /// Encodes a group, in one allocation.

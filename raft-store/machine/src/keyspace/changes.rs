@@ -135,7 +135,8 @@ fn cause(op: AuditOp, removed: bool) -> Cause {
 mod tests {
     use super::*;
     use crate::digest::RowMark;
-    use crate::keyspace::audit::{AuditLine, Refusal};
+    use crate::keyspace::audit::AuditLine;
+    use crate::types::Refusal;
 
     fn line(revision: Revision, op: AuditOp, key: &str, effect: AuditEffect) -> AuditLine {
         let key = Some(Key::new(key).unwrap());

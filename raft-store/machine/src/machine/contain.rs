@@ -14,11 +14,11 @@ use super::upkeep::maintain;
 use super::view::{Fault, View};
 use super::{Applier, Caller, Vars, readable, requests};
 use crate::codec;
-use crate::keyspace::audit::{AuditEffect, AuditOp, Refusal};
+use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::fault::{self, FaultCounts, FaultRow, ParkedRow};
 use crate::keyspace::{family, family_range, task, timer};
 use crate::limits;
-use crate::types::{Action, Command, FaultsOp, Outcome, Rejection, Reply, Revision, TaskOp, TaskVerb};
+use crate::types::{Action, Command, FaultsOp, Outcome, Refusal, Rejection, Reply, Revision, TaskOp, TaskVerb};
 
 thread_local! {
     static IS_CATCHING: Cell<bool> = const { Cell::new(false) };

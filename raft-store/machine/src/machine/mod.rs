@@ -44,15 +44,12 @@ use std::sync::Arc;
 
 use crate::codec::{self, CodecError};
 use crate::command_codec;
-use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
+use crate::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp};
 use crate::keyspace::changes::{self, KeyChange};
 use crate::limits;
 use crate::mutants::Mutant;
 use crate::types::CollectionRow;
-use crate::types::{
-    AccessFault, Action, Batch, Command, Key, MembersFault, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed,
-    TxnRefusal,
-};
+use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Refusal, Rejection, Reply, RequestId, Revision, Seed};
 use bucket_uses::BucketUses;
 use budget::Budget;
 use overlay::Overlay;
@@ -502,54 +499,4 @@ fn readable(encoded: &[u8]) -> Result<Command, String> {
         return Err(format!("a request id is 1 to {} bytes of printable ASCII", limits::REQUEST_ID_BYTES_MAX));
     }
     Ok(command)
-}
-
-impl From<&Rejection> for Refusal {
-    fn from(rejection: &Rejection) -> Self {
-        match rejection {
-            Rejection::AlreadyExists { .. } => Self::AlreadyExists,
-            Rejection::NotFound => Self::NotFound,
-            Rejection::CasMismatch { .. } => Self::CasMismatch,
-            Rejection::CasListed { .. } => Self::CasListed,
-            Rejection::Locked { .. } => Self::Locked,
-            Rejection::NotLocked { .. } => Self::NotLocked,
-            Rejection::ConditionNotMet { .. } => Self::ConditionNotMet,
-            Rejection::NotADocument { .. } => Self::NotADocument,
-            Rejection::PatchFailed { .. } => Self::PatchFailed,
-            Rejection::TooLarge { .. } | Rejection::TooMuch { .. } => Self::TooLarge,
-            Rejection::TooDear(_) => Self::TooDear,
-            Rejection::RulesBroken(_) => Self::RulesBroken,
-            Rejection::NotUnique { .. } => Self::NotUnique,
-            Rejection::PreconditionRequired => Self::PreconditionRequired,
-            Rejection::Overlaps(_) => Self::Overlaps,
-            Rejection::TooManyToOrder(_) => Self::TooManyToOrder,
-            Rejection::UsedUp => Self::UsedUp,
-            Rejection::SessionExpired(_) => Self::SessionExpired,
-            Rejection::SessionExists(_) => Self::SessionExists,
-            Rejection::Members(MembersFault::NoInvitation) => Self::MembersMissing,
-            Rejection::Members(MembersFault::InvitationExists) => Self::MembersExists,
-            Rejection::Members(_) => Self::Members,
-            Rejection::GuardFailed { .. } => Self::GuardFailed,
-            Rejection::Held { .. } => Self::Held,
-            Rejection::NotHolder => Self::NotHolder,
-            Rejection::NotYours => Self::NotYours,
-            Rejection::AnotherPlace { .. } => Self::AnotherPlace,
-            Rejection::OtherNumber(_) => Self::OtherNumber,
-            Rejection::BarrierOpen => Self::BarrierOpen,
-            Rejection::TooMany { .. } => Self::TooMany,
-            Rejection::RequestIdReused => Self::RequestIdReused,
-            Rejection::Unsupported(_) => Self::Unsupported,
-            Rejection::AccessChanged => Self::AccessChanged,
-            Rejection::Access(fault) => match **fault {
-                AccessFault::NoUser(_) | AccessFault::NoRole(_) | AccessFault::NoToken(_) => Self::Access,
-                AccessFault::RoleInUse(_) => Self::AccessInUse,
-                AccessFault::TokenExists => Self::AccessExists,
-            },
-            Rejection::Internal => Self::Internal,
-            Rejection::BeyondQuota(_) => Self::BeyondQuota,
-            Rejection::Txn(TxnRefusal::Compacted) => Self::TxnCompacted,
-            Rejection::Txn(TxnRefusal::KeyTwice | TxnRefusal::Future) => Self::Txn,
-            Rejection::TaskInUse(_) => Self::TaskInUse,
-        }
-    }
 }

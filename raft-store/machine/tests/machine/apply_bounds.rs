@@ -9,7 +9,7 @@ use crate::machine_support::{Store, batch};
 use quorate_crossing::memory::most_during;
 use quorate_machine::access::{Grant, Permission};
 use quorate_machine::document::{Criteria, Json, Order};
-use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp, Refusal};
+use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp};
 use quorate_machine::keyspace::family;
 use quorate_machine::limits;
 use quorate_machine::machine::{self, Applier, Fault, MemoryView, Most, Row, Vars, View};

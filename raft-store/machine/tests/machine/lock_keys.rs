@@ -11,7 +11,8 @@ use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::{audit, entry, family, history, lock};
 use quorate_machine::machine;
 use quorate_machine::types::{
-    Action, Change, Command, ContentKind, Expect, Expiry, Key, Outcome, Reply, Shown, Step, Txn, Value, WriteOp,
+    Action, Change, Command, ContentKind, Expect, Expiry, Key, Outcome, Refusal, Reply, Shown, Step, Txn, Value,
+    WriteOp,
 };
 
 /// Runs of random commands.
@@ -129,7 +130,7 @@ fn write(change: Change, expect: Expect) -> Command {
 fn token(reply: &Reply) -> Result<u64, String> {
     match &reply.outcome {
         Outcome::Written(written) => Ok(written.meta.expect("an entry is left").cas),
-        Outcome::Rejected(why) => Err(format!("{:?}", audit::Refusal::from(why))),
+        Outcome::Rejected(why) => Err(format!("{:?}", Refusal::from(why))),
         other => panic!("{other:?}"),
     }
 }

@@ -1,13 +1,12 @@
 //! Sessions, locks, barriers and latches, as the model has them.
 
 use quorate_machine::access::Permission;
-use quorate_machine::keyspace::audit::Refusal;
 use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::SessionRow;
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, Question, SessionId,
-    SessionOp,
+    Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, Question, Refusal,
+    SessionId, SessionOp,
 };
 
 use super::Model;
