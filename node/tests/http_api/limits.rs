@@ -639,44 +639,45 @@ async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others
 }
 
 #[tokio::test]
-async fn one_caller_has_half_of_the_watches_and_others_have_theirs() {
-    let server = server_with(|api| api.watches_max = 4).await;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
-    let paths = ["/v1/watch?prefix=a", "/v1/elections/e/observe"];
+async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have_some() {
+    let server = server_with(|api| api.watches_max = 8).await;
+    let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
+    let paths = [WATCH, OBSERVE];
     let mut open = Vec::new();
-    for path in paths {
-        let mut raw = begin_from(&server, one, path).await;
+    for (from, path) in [one, one, other, third].into_iter().flat_map(|from| paths.map(|path| (from, path))) {
+        if from != one {
+            let problem = begin_from(&server, one, path).await.response(false).await.problem();
+            let share = "half of the 8 watches of this node are taken, and this caller has as many of them as one may have then, 2";
+            assert_eq!((problem.code, &*problem.detail), (ErrorCode::TooManyRequests, share));
+        }
+        let mut raw = begin_from(&server, from, path).await;
         assert_eq!(raw.response(true).await.status, 200, "{path}");
         open.push(raw);
     }
-    for path in paths {
-        let refused = begin_from(&server, one, path).await.response(false).await;
-        let problem = refused.problem();
-        assert_eq!(problem.code, ErrorCode::TooManyRequests);
-        assert_eq!(problem.detail, "one caller may have 2 watches of this node, half of all");
-        let mut raw = begin_from(&server, other, path).await;
-        assert_eq!(raw.response(true).await.status, 200, "{path}");
-        open.push(raw);
-    }
-    open.remove(0);
-    until("a watch that ended still counts", async || {
+    // It had four, and gets a second one again.
+    drop(open.drain(..3));
+    until("watches that ended still count", async || {
         begin_from(&server, one, paths[0]).await.response(true).await.status == 200
     })
     .await;
 }
 
 #[tokio::test]
-async fn one_caller_has_half_of_the_places_of_those_who_wait() {
-    let server = server_with(|api| api.classes.waiting = 4).await;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
-    let wait = "/v1/kv/k?if_none_match=0&wait_ms=60000";
+async fn one_caller_alone_has_half_of_the_places_of_those_who_wait_and_others_have_a_quarter() {
+    let server = server_with(|api| api.classes.waiting = 8).await;
+    let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
     let in_use = "quorate_http_class_in_use{class=\"waiting\"}";
     let mut waiting = Vec::new();
-    for from in [one, one, other, other] {
-        waiting.push(begin_from(&server, from, wait).await);
+    for from in [one, one, one, one, other, other, third, third] {
+        waiting.push(begin_from(&server, from, WAIT).await);
         until("it does not wait", async || metric(&server, in_use).await == waiting.len() as f64).await;
-        if waiting.len() == 2 {
-            let refused = begin_from(&server, one, wait).await.response(false).await;
+        let has_share = match waiting.len() {
+            4 => Some(one),
+            6 => Some(other),
+            _ => None,
+        };
+        if let Some(from) = has_share {
+            let refused = begin_from(&server, from, WAIT).await.response(false).await;
             too_many(&refused.problem(), "class `waiting`");
         }
     }

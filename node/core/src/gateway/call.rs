@@ -435,7 +435,7 @@ impl Call {
     }
 
     /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait, or where its
-    /// caller has half of all places.
+    /// caller has its share of the places.
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
         let share = self.share(Scarce::Waits).ok()?;
         let Some(waiting) = self.permit.wait(|| self.sender()) else {
@@ -466,8 +466,10 @@ impl Call {
     /// One more watch.
     pub fn watch_share(&self) -> Result<HeldShare, Failure> {
         self.share(Scarce::Watches).map_err(|_full| {
-            let most = self.api.admission.shares.most(Scarce::Watches);
-            Failure::too_many(format!("one caller may have {most} watches of this node, half of all"))
+            let (all, most) = (self.api.settings.watches_max, self.api.admission.shares.most(Scarce::Watches));
+            Failure::too_many(format!(
+                "half of the {all} watches of this node are taken, and this caller has as many of them as one may have then, {most}"
+            ))
         })
     }
 

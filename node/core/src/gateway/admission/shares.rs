@@ -60,19 +60,28 @@ pub enum Full {
 impl Resource {
     /// A resource of this `bound`, all of it free. One account may have `of_one`, and more while less than half of all is taken.
     pub fn new(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
-        Self::with(what, bound, of_one, None)
+        Self::with(what, bound, of_one.min(bound), bound / 2, None)
     }
 
-    /// A resource whose `bound` for all is kept elsewhere: here only the share of one account is, however much is taken.
+    /// A resource whose `bound` for all is kept elsewhere, and so is when accounts have to share: here one has `of_one` at all times.
     /// [`Self::refused_elsewhere`] counts the refusals of the other place.
     pub fn bounded_elsewhere(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
-        Self::with(what, usize::MAX, of_one, Some(bound))
+        Self::with(what, usize::MAX, of_one, 0, Some(bound))
     }
 
-    fn with(what: NodeResourceKind, bound: usize, of_one: usize, bound_elsewhere: Option<usize>) -> Self {
-        let (of_one, refusals) = (of_one.min(bound), Refusals::new(what));
-        let shared_from = if bound_elsewhere.is_some() { 0 } else { bound / 2 };
-        let (taken, accounts) = Default::default();
+    /// The same, but accounts share from half of `bound` on, as in [`Self::new`].
+    fn shared_here(what: NodeResourceKind, bound: usize, of_one: usize) -> Self {
+        Self::with(what, usize::MAX, of_one, bound / 2, Some(bound))
+    }
+
+    fn with(
+        what: NodeResourceKind,
+        bound: usize,
+        of_one: usize,
+        shared_from: usize,
+        bound_elsewhere: Option<usize>,
+    ) -> Self {
+        let (refusals, taken, accounts) = (Refusals::new(what), AtomicUsize::default(), AliveTable::default());
         Self(Arc::new(Totals { bound, of_one, shared_from, bound_elsewhere, taken, refusals, accounts }))
     }
 
@@ -201,8 +210,8 @@ pub enum Scarce {
 /// How many kinds there are.
 const KINDS: usize = 3;
 
-/// One caller may have one part in this many of the requests that are on their way.
-const ARRIVING_SHARE: usize = 4;
+/// One caller may have one part in this many of each kind, once half of all is taken.
+const SHARE: usize = 4;
 
 /// The places of each kind.
 #[derive(Debug)]
@@ -213,9 +222,9 @@ impl Shares {
     pub fn new(waits: usize, watches: usize, arriving: usize) -> Arc<Self> {
         // The class bounds all waits, and the feed all watches. A single place may be anybody's.
         let [waits, watches] = [(NodeResourceKind::Waits, waits), (NodeResourceKind::Watches, watches)]
-            .map(|(what, all)| Resource::bounded_elsewhere(what, all, all.div_ceil(2)));
-        let of_one = arriving.div_ceil(ARRIVING_SHARE);
-        Arc::new(Self([waits, watches, Resource::new(NodeResourceKind::Arriving, arriving, of_one)]))
+            .map(|(what, all)| Resource::shared_here(what, all, all.div_ceil(SHARE)));
+        let arriving = Resource::new(NodeResourceKind::Arriving, arriving, arriving.div_ceil(SHARE));
+        Arc::new(Self([waits, watches, arriving]))
     }
 
     /// Those of a kind.
@@ -223,7 +232,7 @@ impl Shares {
         &self.0[what as usize]
     }
 
-    /// Most of a kind for one caller.
+    /// Most of a kind for one caller once half of all is taken.
     pub fn most(&self, what: Scarce) -> usize {
         self.places(what).of_one()
     }
@@ -245,19 +254,22 @@ mod tests {
     }
 
     #[test]
-    fn one_caller_has_half_and_others_have_theirs() {
-        let shares = Shares::new(4, 1, 1);
-        let first = shares.hold(user("ann"), Scarce::Waits).expect("there is room");
-        let _second = shares.hold(user("ann"), Scarce::Waits).expect("two of four");
-        assert!(shares.hold(user("ann"), Scarce::Waits).is_err());
-        assert!(shares.hold(user("bob"), Scarce::Waits).is_ok());
+    fn of_waits_one_caller_alone_has_half_and_a_quarter_once_others_have_some() {
+        let shares = Shares::new(8, 1, 1);
+        let hold = |name: &str| shares.hold(user(name), Scarce::Waits);
+        let mut of_ann = Vec::from([(); 4].map(|()| hold("ann").expect("four of eight")));
+        assert!(hold("ann").is_err());
+        let _of_bob = [(); 2].map(|()| hold("bob").expect("a quarter, whatever others have"));
+        assert!(hold("bob").is_err());
         assert!(shares.hold(user("ann"), Scarce::Watches).is_ok(), "each kind by itself, and of one that");
         shares.places(Scarce::Waits).refused_elsewhere();
         let told = shares.places(Scarce::Waits).told();
-        assert_eq!((told.bound, told.share, told.taken), (4, 2, 2), "the bound for all, though its class sees to that");
-        assert_eq!((told.refused, told.share_refused), (1, 1));
-        drop(first);
-        assert!(shares.hold(user("ann"), Scarce::Waits).is_ok());
+        assert_eq!((told.bound, told.share, told.taken), (8, 2, 6), "the bound for all, though its class sees to that");
+        assert_eq!((told.refused, told.share_refused), (1, 2));
+        of_ann.truncate(3);
+        assert!(hold("ann").is_err(), "five are taken, and it has three");
+        of_ann.truncate(1);
+        assert!(hold("ann").is_ok(), "a quarter");
     }
 
     #[test]
