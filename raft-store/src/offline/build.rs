@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use quorate_machine::level;
-use quorate_machine::machine::{Applied, Contained, Epoch, EpochStep, Vars};
+use quorate_machine::machine::{Applied, Contained, Epoch, EpochStep, Row, Vars};
 use quorate_machine::query::StateFault;
 use quorate_machine::types::Revision;
 use rocksdb::WriteBatch;
@@ -13,7 +13,7 @@ use rocksdb::WriteBatch;
 use super::OfflineError;
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
-use crate::state::{Db, Home, LatestView, Row};
+use crate::state::{Db, Home, LatestView};
 
 /// Where the new state begins.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_machine::machine::Vars;
+use quorate_machine::machine::{Row, Vars};
 use quorate_machine::query::{Cursor as _, StateFault};
 use quorate_machine::types::{Revision, WallMillis};
 
@@ -22,7 +22,7 @@ use crate::log::{self, LogStore};
 use crate::quarantine;
 use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
-use crate::state::{Committer, Db, Home, Moment, Row, StateOptions, StateReader, link_files};
+use crate::state::{Committer, Db, Home, Moment, StateOptions, StateReader, link_files};
 
 /// Log entries read at a time, in bytes.
 const READ_BYTES: usize = 4 << 20;

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use quorate_machine::machine::Vars;
+use quorate_machine::machine::{Row, Vars};
 use quorate_machine::types::Revision;
 
 use super::OfflineError;
@@ -16,7 +16,6 @@ use super::position::make_log;
 use super::staging::{self, STAGING, Staging};
 use crate::backup::{BackupEnd, BackupError, BackupHeader, BackupReader};
 use crate::raft::wire::{LogIdRecord, MemberRecord};
-use crate::state::Row;
 use crate::{durable, identity};
 
 /// Bytes read from the backup at a time.

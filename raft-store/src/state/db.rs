@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quorate_machine::codec;
-use quorate_machine::machine::{Applied, Fault, Most, Vars, View, Write};
+use quorate_machine::machine::{Applied, Fault, Most, Row, Vars, View, Write};
 use quorate_machine::query::{Cursor as _, StateFault, take_page};
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DB, DBCompressionType, FlushOptions, LogLevel, LruCacheOptions,
@@ -271,9 +271,6 @@ impl Db {
         Ok(self.number("rocksdb.is-write-stopped")? != 0 || self.number("rocksdb.actual-delayed-write-rate")? != 0)
     }
 }
-
-/// Key and value of a row.
-pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
 /// The rows as of now. Consistent for the one task that writes them, and only for its use.
 pub(crate) struct LatestView<'d>(pub(crate) &'d Db);

@@ -44,7 +44,7 @@ use quorate_machine::query::StateFault;
 pub(crate) use apply::Committer;
 pub use apply::wall_after;
 pub(crate) use checkpoint::build as build_snapshot;
-pub(crate) use db::{Db, LatestView, Row};
+pub(crate) use db::{Db, LatestView};
 pub use feed::{ChangeSet, Feed, Pulled, Watch};
 pub(crate) use files::{checksum as file_checksum, free_bytes};
 pub(crate) use flusher::Flusher;
