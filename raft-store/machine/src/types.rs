@@ -22,7 +22,7 @@ mod waker;
 
 use bincode::{Decode, Encode};
 
-use crate::document::{Criteria, Patch, TooDear};
+use crate::document::{Criteria, Patch};
 use crate::level::Level;
 use crate::limits;
 

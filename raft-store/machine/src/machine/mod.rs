@@ -49,7 +49,7 @@ use crate::keyspace::changes::{self, KeyChange};
 use crate::limits;
 use crate::mutants::Mutant;
 use crate::types::CollectionRow;
-use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Refusal, Rejection, Reply, RequestId, Revision, Seed};
+use crate::types::{Action, Batch, Command, Key, Outcome, ROOT, Rejection, Reply, RequestId, Revision, Seed};
 use bucket_uses::BucketUses;
 use budget::Budget;
 use overlay::Overlay;
