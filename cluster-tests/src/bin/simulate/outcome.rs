@@ -53,7 +53,8 @@ impl Outcome {
             .iter()
             .for_each(|(what, ms)| println!("seed {}: BROKEN: {SAID}: {what}, for {ms} ms", self.seed));
         if !self.is_sound() {
-            println!("show it again with: simulate --only {} {}", self.seed, story.join(" "));
+            let only = ["simulate".to_owned(), "--only".to_owned(), self.seed.to_string()];
+            println!("show it again with: {}", [&only[..], story].concat().join(" "));
         }
     }
 }
