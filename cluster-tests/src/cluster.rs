@@ -717,7 +717,7 @@ const BUGS: [&str; 5] = [
     "work of the store's own faulted",
     "a bug was met and contained",
     "a request met a bug",
-    quorate_store::watchdog::SAID,
+    quorate_threads::watchdog::SAID,
 ];
 
 impl Drop for Cluster {

@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use quorate_store::state::CHECK_GROUPS;
-use quorate_store::watchdog::WATCH_STEPS;
+use quorate_threads::watchdog::WATCH_STEPS;
 
 use crate::eventually::sooner_than;
 

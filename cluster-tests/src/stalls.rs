@@ -10,8 +10,8 @@ use std::mem::size_of;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_store::uptime::Uptime;
-use quorate_store::watchdog::{SAID, STEP_MAX};
+use quorate_threads::uptime::Uptime;
+use quorate_threads::watchdog::{SAID, STEP_MAX};
 
 /// How long a watching thread sleeps.
 const NAP: Duration = Duration::from_millis(1);
@@ -123,7 +123,7 @@ fn duration(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    const LINE: &str = "2026-11-29T13:51:05.949652Z ERROR quorate_store::watchdog: a step kept a thread what=\"/v1/txn\" uptime=7261.5s took=24.74299ms";
+    const LINE: &str = "2026-11-29T13:51:05.949652Z ERROR quorate_threads::watchdog: a step kept a thread what=\"/v1/txn\" uptime=7261.5s took=24.74299ms";
 
     #[test]
     fn a_line_about_a_long_step_tells_when_it_ended_and_what_it_took() {

@@ -41,7 +41,7 @@ use quorate_node_core::tls::{self, PortTls};
 use quorate_node_core::unix_socket::UnixSocket;
 use quorate_node_etcd as etcd;
 use quorate_node_http as node_http;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};

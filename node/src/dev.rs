@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use quorate_node_core::app::{App, Consistency};
 use quorate_node_core::logging;
 use quorate_node_core::logging::LogFormat;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 
 use crate::config::{Config, DEV_CLIENT_LISTEN};
 use crate::server::OnStarted;

@@ -14,7 +14,7 @@ use quorate_node::config::{Args, Config};
 use quorate_node::dev;
 use quorate_node::server::{self, Ended, Surroundings};
 use quorate_node_core::logging;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;

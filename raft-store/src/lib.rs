@@ -9,7 +9,6 @@
 #[macro_use]
 mod failpoints;
 
-pub mod background;
 pub mod backup;
 pub mod clean_stop;
 pub mod durable;
@@ -22,5 +21,3 @@ pub mod quarantine;
 pub mod raft;
 pub mod space;
 pub mod state;
-pub mod uptime;
-pub mod watchdog;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorate_archive::{BaseName, Form, SegmentName};
 use quorate_client::Value;
-use quorate_store::watchdog::WATCH_STEPS;
+use quorate_threads::watchdog::WATCH_STEPS;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 

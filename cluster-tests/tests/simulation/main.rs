@@ -8,7 +8,7 @@ use cluster_tests::seed::seeded;
 #[cfg(debug_assertions)]
 use quorate_machine::mutants::{self, Mutant};
 #[cfg(debug_assertions)]
-use quorate_store::watchdog::SAID;
+use quorate_threads::watchdog::SAID;
 use rand::RngExt;
 use serde_json::Value;
 

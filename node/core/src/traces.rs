@@ -24,7 +24,7 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 

@@ -21,7 +21,7 @@ use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::request_ids;
 use quorate_node_core::timings::{self, Part};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tonic::Code;
 
 use crate::kv::{DeleteRange, Range, Txn};

@@ -18,6 +18,7 @@ use quorate_etcd_api::maintenance::{
     MoveLeaderResponse, SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
 };
 use quorate_machine::query::{ListQuery, ListRead};
+use quorate_machine::trailer::sector_rest;
 use quorate_machine::types::{Entry, Key, Revision};
 use quorate_node_core::app::Consistency;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
@@ -27,7 +28,6 @@ use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::failure::{Effect, Failure};
 use quorate_node_core::gateway::scan::scan;
 use quorate_node_core::limits;
-use quorate_store::backup::sector_rest;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;

@@ -8,7 +8,7 @@ use quorate_machine::document::Json;
 use quorate_machine::types::{
     ContentKind, Entry, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, RevisionFilter, SessionId, Value,
 };
-use quorate_store::background;
+use quorate_threads::background;
 
 use crate::status::{Status, known};
 

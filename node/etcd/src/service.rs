@@ -28,7 +28,7 @@ use quorate_node_core::gateway::call::{Call, Target};
 use quorate_node_core::gateway::pages::{self, Allowed, Refusal, Way};
 use quorate_node_core::gateway::{answer_body, body, caught, door, enter, request_ids};
 use quorate_node_core::{limits, timings};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use serde::Serialize;
 use tonic::Streaming;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};

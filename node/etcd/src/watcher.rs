@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use quorate_etcd_api::Message;
 use quorate_etcd_api::entry::{Event, EventEventType, KeyValue};
+use quorate_feed::{Pulled, RecentChange, Watch};
 use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ReadPosition, StateFault};
 use quorate_machine::types::{Entry, Key, Revision};
 use quorate_node_core::gateway::admission::accounts::Held;
@@ -22,7 +23,6 @@ use quorate_node_core::gateway::caller::Watching;
 use quorate_node_core::gateway::watch::{self, Versions};
 use quorate_node_core::limits;
 use quorate_node_core::metrics::WatchSource;
-use quorate_store::state::{Pulled, RecentChange, Watch};
 
 use crate::range::key_value;
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use quorate_api::WATCH_CONTENT_TYPE;
 use quorate_node_core::gateway::auth::guard::Guard;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa::openapi::path::{HttpMethod, Operation as Described, ParameterIn, PathItem, Paths};
 use utoipa::openapi::request_body::RequestBody;
 use utoipa::openapi::schema::Schema;

@@ -24,7 +24,7 @@ use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::pages::{self, Allowed, Way};
 use quorate_node_core::gateway::{answer_body, caught, door, enter};
 use quorate_node_core::timings::{self, Part};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 
 use crate::context::{Context, RequestContext};
 use crate::cors;

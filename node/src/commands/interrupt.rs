@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 

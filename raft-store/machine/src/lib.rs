@@ -22,5 +22,6 @@ pub mod memory;
 pub mod mutants;
 pub mod query;
 pub mod rules;
+pub mod trailer;
 pub mod types;
 pub mod versions;

@@ -22,7 +22,7 @@
 //! | | 16 | XXH3-128 of everything before: of the whole file but these bytes |
 //!
 //! Tools of etcd want snapshots that end with zeros up to a whole sector and a SHA-256 of all before. What comes over etcd's protocol has
-//! that behind the end; it says nothing of a backup, and may be cut off.
+//! that behind the end (see [`quorate_machine::trailer`]); it says nothing of a backup, and may be cut off.
 //!
 //! The end has always the same length, so that whoever only carries a backup (the client) can check it whole without
 //! knowing what is in it. Nothing is compressed: the values of most stores are small, and a file is easily compressed later.
@@ -56,28 +56,10 @@ pub const END_BYTES: usize = 72;
 /// Bytes of the checksum that is the last of the end.
 pub const TOTAL_BYTES: usize = 16;
 
-/// Sectors of etcd's snapshots.
-const SECTOR_BYTES: u64 = 512;
-/// Bytes of the checksum behind them.
-const CHECKSUM_BYTES: usize = 32;
-/// Most bytes that may stand behind the end.
-pub const TRAILER_BYTES_MAX: usize = SECTOR_BYTES as usize - 1 + CHECKSUM_BYTES;
-
 /// A block is closed once its rows have so many bytes: little to hold, and few blocks.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 /// Longest block: one row of the largest size over [`BLOCK_BYTES`]. Bounds what damage can make us ask for.
 pub const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + 2 * limits::BATCH_BYTES_MAX;
-
-/// Zeros that fill the last sector of a snapshot of so many bytes.
-pub fn sector_rest(bytes: u64) -> usize {
-    (SECTOR_BYTES - bytes % SECTOR_BYTES) as usize % SECTOR_BYTES as usize
-}
-
-/// Whether this, behind a backup of so many bytes, is what tools of etcd want there.
-pub fn is_trailer(bytes: u64, behind: &[u8]) -> bool {
-    let zeros = sector_rest(bytes);
-    behind.len() == zeros + CHECKSUM_BYTES && behind[..zeros].iter().all(|byte| *byte == 0)
-}
 
 /// The head of a backup.
 pub fn head(header: &BackupHeader, content: Content) -> Vec<u8> {

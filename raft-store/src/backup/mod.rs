@@ -27,7 +27,7 @@ use quorate_machine::versions::Versions;
 use crate::raft::wire::{LogIdRecord, StoredMembershipRecord};
 
 pub use content::Content;
-pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX, sector_rest};
+pub use frame::{BACKUP_FORMAT, END_BYTES, HEAD_BYTES_MAX};
 pub use quorate_machine::keyspace::backed_up::is_kept;
 pub use reader::{BackupReader, BackupRow};
 pub use take::Taker;

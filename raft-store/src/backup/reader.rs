@@ -6,6 +6,7 @@
 use std::io::{self, Read};
 
 use quorate_machine::digest::RowHasher;
+use quorate_machine::trailer;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_HEAD_BYTES, END_BYTES, END_MAGIC, FIXED_HEAD_BYTES, damaged};
@@ -130,8 +131,8 @@ impl<R: Read> BackupReader<R> {
             return Err(damaged(start, format!("the end says {end:?}, and it holds {:?}", self.counted)));
         }
         let mut behind = Vec::new();
-        (&mut self.source).take(frame::TRAILER_BYTES_MAX as u64 + 1).read_to_end(&mut behind)?;
-        if !behind.is_empty() && !frame::is_trailer(self.at, &behind) {
+        (&mut self.source).take(trailer::TRAILER_BYTES_MAX as u64 + 1).read_to_end(&mut behind)?;
+        if !behind.is_empty() && !trailer::is_trailer(self.at, &behind) {
             return Err(damaged(self.at, "bytes behind its end".to_owned()));
         }
         self.end = Some(end);

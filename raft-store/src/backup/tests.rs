@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use quorate_machine::keyspace::family;
+use quorate_machine::trailer;
 
 use super::*;
 use crate::raft::wire::MembershipRecord;
@@ -112,7 +113,7 @@ fn what_follows_the_end_or_is_something_else_is_refused() {
 fn what_tools_of_etcd_want_behind_the_end_may_stand_there() {
     let rows = small();
     let mut bytes = written(&rows);
-    bytes.resize(bytes.len() + frame::sector_rest(bytes.len() as u64), 0);
+    bytes.resize(bytes.len() + trailer::sector_rest(bytes.len() as u64), 0);
     assert_eq!(bytes.len() % 512, 0);
     let zeros_only = bytes.clone();
     bytes.extend([7; 32]);

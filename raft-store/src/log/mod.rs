@@ -40,20 +40,19 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use openraft::storage::IOFlushed;
 use parking_lot::{Mutex, RwLock};
+use quorate_threads::{background, watchdog};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::identity::Identity;
 use crate::raft::wire::LogIdRecord;
 use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
-use crate::{background, watchdog};
 
 pub mod chores;
 mod direct;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use openraft::storage::IOFlushed;
 use parking_lot::{Condvar, Mutex};
+use quorate_threads::background;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::background;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
 use crate::raft::{LogEntry, TypeConfig};
 

@@ -8,12 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_threads::background;
 
 use super::index::{Content, Location};
 use super::record::DirectoryTag;
 use super::segment::Segment;
 use super::{Shared, tail};
-use crate::background;
 use crate::raft::{LogEntry, LogId};
 
 /// Most bytes read at once, unless a single entry is larger.

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use crate::background;
+use quorate_threads::background;
+
 use crate::raft::{LogEntry, wire};
 
 /// What an entry costs beside its encoded bytes: the struct, its slot, allocator slack. An estimate.

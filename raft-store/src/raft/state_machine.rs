@@ -15,6 +15,7 @@ use openraft::EntryPayload;
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine};
 use quorate_machine::limits;
 use quorate_machine::query::StateFault;
+use quorate_threads::{background, watchdog};
 
 use super::wire::SnapshotMetaRecord;
 use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
@@ -23,7 +24,6 @@ use crate::state::{
     self, Committer, Flusher, Shared, StateOpenError, StateOptions, StateReader, build_snapshot, free_bytes,
     install_snapshot,
 };
-use crate::{background, watchdog};
 
 /// Most entries of one group.
 const GROUP_ENTRIES_MAX: usize = 64;

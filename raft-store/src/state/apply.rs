@@ -10,20 +10,20 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use openraft::EntryPayload;
+use quorate_feed::ChangeSet;
 use quorate_machine::codec::CodecError;
 use quorate_machine::machine::{self, Applied, Applier, Contained, ContainedWork, Fault, Layered, Vars, View};
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{NodeDisk, Revision, WallMillis};
 use quorate_machine::{command_codec, limits};
+use quorate_threads::watchdog;
 
 use super::db::LatestView;
 use super::digests;
-use super::feed::ChangeSet;
 use super::shared::{Shared, position_of};
 use crate::meta::AppliedRecord;
 use crate::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord, StoredMembershipRecord};
 use crate::raft::{BatchReply, EncodedBatch, LogEntry};
-use crate::watchdog;
 
 /// A group is closed once what its entries read, write and answer takes so many bytes: about a thousand small writes, or some ten
 /// milliseconds. The thread is the one that tells of this node and hears the leader: a node that applied much at once, as after

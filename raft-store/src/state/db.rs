@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use quorate_machine::codec;
 use quorate_machine::machine::{Applied, Fault, Most, Row, Vars, View, Write};
 use quorate_machine::query::{Cursor as _, StateFault, take_page};
+use quorate_threads::background;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, Cache, DB, DBCompressionType, FlushOptions, LogLevel, LruCacheOptions,
     Options, ReadOptions, ReadTier, WriteBatch, WriteOptions,
@@ -29,7 +30,6 @@ use super::manifest::TornEnd;
 use super::merging::MergePace;
 use super::reading::{range_options, read_fault, rocks_fault};
 use super::recent::{RecentEntries, is_entry};
-use crate::background;
 use crate::meta::{APPLIED_KEY, AppliedRecord};
 use crate::raft::wire::{MembershipRecord, StoredMembershipRecord};
 

@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use quorate_machine::query::StateFault;
+use quorate_threads::{background, watchdog};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::shared::Shared;
-use crate::{background, watchdog};
 
 /// Stops and joins the thread when dropped. In a simulation it is a task.
 pub(crate) struct Flusher {

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use quorate_machine::level;
 use quorate_machine::query::StateFault;
+use quorate_threads::{background, watchdog};
 
 use super::db::Db;
 use super::files;
 use super::shared::{Shared, position_of};
 use super::snapshot::{SnapshotHandle, is_table_file};
 use crate::raft::wire::SnapshotMetaRecord;
-use crate::{background, watchdog};
 
 /// How often the old database is tried to be closed while somebody still reads from it.
 const CLOSE_POLL: Duration = Duration::from_millis(10);

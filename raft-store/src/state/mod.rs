@@ -22,9 +22,6 @@ mod manifest;
 mod merging;
 mod reader;
 
-mod feed;
-mod register;
-mod ring;
 mod watermark;
 
 mod checkpoint;
@@ -45,17 +42,14 @@ pub(crate) use apply::Committer;
 pub use apply::wall_after;
 pub(crate) use checkpoint::build as build_snapshot;
 pub(crate) use db::{Db, LatestView};
-pub use feed::{ChangeSet, Feed, Pulled, Watch};
 pub(crate) use files::{checksum as file_checksum, free_bytes};
 pub(crate) use flusher::Flusher;
 pub(crate) use frozen::{Moment, record_of};
 pub(crate) use home::{Home, UNFINISHED_PREFIX};
 pub(crate) use install::{install as install_snapshot, link_files};
 pub(crate) use kept::newest as newest_snapshot;
-pub use quorate_machine::keyspace::after_prefix;
 pub use reader::StateReader;
 pub(crate) use reading::rocks_fault;
-pub use ring::{FORMS, RecentChange};
 pub(crate) use shared::Shared;
 pub(crate) use snapshot::SnapshotHandle;
 pub use types::{AppliedState, CHECK_GROUPS, StateOpenError, StateOptions, StateStats};

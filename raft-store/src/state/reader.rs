@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use quorate_feed::Feed;
 use quorate_machine::codec;
 use quorate_machine::keyspace::{entry, family, family_range, history};
 use quorate_machine::machine::Sizes;
 use quorate_machine::query::{self, Cursor as _, KeyRead, ListQuery, ReadPosition, StateFault, WatchRange};
 use quorate_machine::types::{ClusterMillis, Command, Entry, Key, QueueName, Reply, Revision, Waker, WallMillis};
 
-use super::feed::Feed;
 use super::shared::{Shared, position_of};
 use super::types::{AppliedState, StateStats};
 
@@ -176,7 +176,7 @@ impl StateReader {
     ///
     /// An entry that expires is a change once the leader's expiry has removed it.
     pub async fn wait_key_change(&self, key: &Key, seen: Revision, wait: Duration) {
-        let ticket = self.shared.feed.register.join(WatchRange::Key(key.clone()));
+        let ticket = self.shared.feed.join(WatchRange::Key(key.clone()));
         ticket.arm();
         match self.has_changed_since(key, seen) {
             // At the end of the time the caller reads again, as after a change.
@@ -195,7 +195,7 @@ impl StateReader {
         wait: Duration,
         is_done: impl FnOnce() -> Result<bool, StateFault>,
     ) -> Result<(), StateFault> {
-        let ticket = self.shared.feed.register.join(WatchRange::Key(waker.clone()));
+        let ticket = self.shared.feed.join(WatchRange::Key(waker.clone()));
         ticket.arm();
         if !is_done()? {
             // At the end of the time the caller reads again, as after a change.
@@ -308,7 +308,7 @@ impl StateReader {
             compaction_debt_bytes: db.number("rocksdb.estimate-pending-compaction-bytes")?,
             snapshot_index: snapshot.as_ref().map(|snapshot| snapshot.manifest().index()),
             snapshot_bytes: snapshot.map_or(0, |snapshot| snapshot.manifest().total_bytes()),
-            watched_keys: self.shared.feed.register.len() as u64,
+            watched_keys: self.shared.feed.tickets() as u64,
             watches: self.shared.feed.watches() as u64,
             is_stalled: db.is_stalled()?,
             apply: work.apply.read(),

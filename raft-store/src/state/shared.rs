@@ -13,15 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
+use quorate_feed::Feed;
 use quorate_machine::machine::{self, Fault, Sizes};
 use quorate_machine::query::{ReadPosition, Snapshot as _, StateFault};
 use quorate_machine::types::{Revision, WallMillis};
+use quorate_threads::uptime::Uptime;
 use rocksdb::DBPinnableSlice;
 
 use super::counts::Counts;
 use super::db::{self, Db};
 use super::digests::Digests;
-use super::feed::Feed;
 use super::frozen::{Frozen, Moment};
 use super::heads::{Building, Heads};
 use super::home::Home;
@@ -31,7 +32,6 @@ use super::types::StateOptions;
 use super::watermark::Watermark;
 use crate::durations::Durations;
 use crate::meta::{APPLIED_KEY, AppliedRecord};
-use crate::uptime::Uptime;
 
 /// How often a point read tries without a lock before it takes a RocksDB snapshot.
 const READ_TRIES: usize = 4;

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bincode::{Decode, Encode};
 use bytes::Bytes;
 use quorate_machine::codec;
+use quorate_threads::background;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::files;
-use crate::background;
 use crate::raft::wire::SnapshotMetaRecord;
 
 /// The file that makes a directory a snapshot: the encoded manifest, then its XXH3-64 (LE).

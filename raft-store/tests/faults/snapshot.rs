@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 
 use crate::state_support::snapshots::*;
 use crate::state_support::*;

@@ -9,6 +9,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread::Thread;
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use quorate_feed::{Pulled, RecentChange, Watch};
 use quorate_machine::document::{Criteria, Order};
 use quorate_machine::keyspace::changes::Cause;
 use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChange, WatchRange};
@@ -16,7 +17,7 @@ use quorate_machine::types::{Action, Change, ClaimOp, Command, Maintenance, Revi
 use quorate_store::raft::SnapshotMeta;
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::receive::SnapshotReceiver;
-use quorate_store::state::{Pulled, RecentChange, StateOptions, StateReader, Watch};
+use quorate_store::state::{StateOptions, StateReader};
 
 use crate::state_support::*;
 

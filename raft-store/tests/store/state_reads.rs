@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate_machine::query::{ListRead, PastRead};
 use quorate_machine::types::{Maintenance, Outcome, Rejection, RequestId};
 use quorate_store::state::StateReader;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 
 use crate::state_support::*;
 

@@ -1,7 +1,5 @@
 //! Snapshots: built, sent, received in pieces, installed, kept.
 
-use crate::state_support::snapshots::*;
-use crate::state_support::*;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +11,10 @@ use quorate_store::raft::wire::SnapshotMetaRecord;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::SnapshotManifest;
 use quorate_store::state::{StateOptions, StateReader};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
+
+use crate::state_support::snapshots::*;
+use crate::state_support::*;
 
 /// All rows that reads can see, at the current and a past revision.
 fn contents(reader: &StateReader) -> String {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use quorate_store::background;
+use quorate_threads::background;
 use tokio::runtime::Handle;
 
 use crate::clock::{self, Carried};

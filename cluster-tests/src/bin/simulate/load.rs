@@ -36,7 +36,7 @@ const PATIENCE: u64 = 20_000;
 /// Asks the leader in so many rounds.
 pub fn carry(load: Load, rounds: u64, seed: u64, dir: &Path) -> Outcome {
     clock::simulate(seed);
-    quorate_store::background::simulate_on_this_thread();
+    quorate_threads::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
     // No snapshot in between.
     let sizes = Sizes { snapshot_every: 1_000_000, keep_log: 1_000_000 };

@@ -32,11 +32,12 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use quorate_threads::watchdog;
+use serde_json::json;
+
 use load::Load;
 use outcome::Outcome;
-use quorate_store::watchdog;
 use scenario::Scenario;
-use serde_json::json;
 
 /// Simulates clusters of real nodes whose network, disks and clocks follow from a seed. Ends with 0 where every promise held in all
 /// of them, 1 where one did not: then the seed is told, which shows the same again.

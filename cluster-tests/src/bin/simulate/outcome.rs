@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_store::watchdog::SAID;
+use quorate_threads::watchdog::SAID;
 use serde::{Deserialize, Serialize};
 
 /// The outcome of a seed.

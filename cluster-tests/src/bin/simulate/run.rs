@@ -137,7 +137,7 @@ pub fn api_clients(seed: u64) -> usize {
 /// Runs a seed in this directory. With `tell`, says on stderr what happens.
 pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     clock::simulate(seed);
-    quorate_store::background::simulate_on_this_thread();
+    quorate_threads::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
     let plan = Plan::draw(&mut dice);
     let mut world = World::new(dir.to_owned(), plan.nodes, plan.sizes, &mut dice);

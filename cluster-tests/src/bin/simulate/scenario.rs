@@ -89,7 +89,7 @@ const FINISH_MAX: u64 = 4_000;
 /// Plays a story with this seed in a directory.
 pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
     clock::simulate(seed);
-    quorate_store::background::simulate_on_this_thread();
+    quorate_threads::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
     let world = World::new(dir.to_owned(), scenario.nodes(), scenario.sizes(), &mut dice);
     let (met, counted) = Default::default();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_store::{background, watchdog};
+use quorate_threads::{background, watchdog};
 use tokio::sync::Notify;
 
 /// Keeps one worker awake. Cheap to clone and to call.

@@ -13,7 +13,8 @@ use std::time::Duration;
 use quorate_archive::{FileSealing, MacKeys, Recipients, WrittenFile, read_again};
 use quorate_machine::types::WallMillis;
 use quorate_store::backup::{BackupEnd, BackupError, BackupReader};
-use quorate_store::{background, durable};
+use quorate_store::durable;
+use quorate_threads::background;
 
 use super::App;
 use super::backup::BackupFor;

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use openraft::errors::{InitializeError, RaftError};
 use parking_lot::Mutex;
-use quorate_store::background;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_store::raft::{Member, Membership, NodeId};
+use quorate_threads::background;
 
 use super::App;
 use super::join_list::JoinList;

@@ -17,12 +17,13 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use parking_lot::Mutex;
-use quorate_store::background;
 use quorate_store::quarantine::{self, Cause, Quarantine};
 use quorate_store::raft::NodeId;
+use quorate_threads::background;
 
 use super::App;
 use crate::peer::message::{PeerRequest, PeerResponse, StateTrust};
+
 use judge::{Digests, Side, Verdict, judge};
 
 pub use repair::Repaired;

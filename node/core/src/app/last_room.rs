@@ -10,8 +10,8 @@ use std::time::Instant;
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{Action, Command, Outcome, Rejection, Reply, Txn};
 use quorate_machine::{command_codec, limits};
-use quorate_store::background;
 use quorate_store::state::StateReader;
+use quorate_threads::background;
 use tokio::sync::SemaphorePermit;
 
 use super::need::{self, Need};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use quorate_machine::types::Key;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::sync::Notify;
 
 /// How long a place is kept for who does not ask for it: some ways between two nodes, and short for those behind it.

@@ -12,7 +12,7 @@ use quorate_machine::query::StateFault;
 use quorate_machine::types::{Key, Waker};
 use quorate_store::raft::NodeId;
 use quorate_store::state::StateReader;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::sync::Semaphore;
 
 use super::integrity::Integrity;

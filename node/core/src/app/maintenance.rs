@@ -12,8 +12,8 @@ use quorate_machine::types::{
     Action, Command, Maintenance, Outcome, PlanTask, Recurrence, Revision, TaskOp, TaskVerb, WallMillis,
 };
 use quorate_machine::{command_codec, machine};
-use quorate_store::background;
 use quorate_store::state::StateReader;
+use quorate_threads::background;
 
 use super::cron;
 use super::proposer::ProposerParts;

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_machine::types::Revision;
-use quorate_store::background;
 use quorate_store::state::StateReader;
+use quorate_threads::background;
 
 use crate::limits;
 

@@ -22,7 +22,7 @@ use quorate_machine::machine::Dearest;
 use quorate_machine::types::{Action, Batch, Outcome, Reply, WallMillis};
 use quorate_store::raft::{BatchReply, CommittedLeaderId, EncodedBatch, NodeId};
 use quorate_store::state::StateReader;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 

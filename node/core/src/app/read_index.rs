@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
 use quorate_store::raft::NodeId;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::Raft;

@@ -12,10 +12,10 @@ use openraft::async_runtime::WatchReceiver;
 use quorate_machine::command_codec;
 use quorate_machine::level::Level;
 use quorate_machine::types::{Command, Key, NodeDisk};
-use quorate_store::background;
 use quorate_store::identity::{self, Identity};
 use quorate_store::raft::NodeId;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
+use quorate_threads::background;
 use tokio::sync::SemaphorePermit;
 
 use super::integrity::Repaired;

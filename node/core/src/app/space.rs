@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use quorate_store::background;
 use quorate_store::raft::NodeId;
 use quorate_store::space::{Space, SpaceGuard};
 use quorate_store::state::StateReader;
+use quorate_threads::background;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::quota::Quota;

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use quorate_machine::mutants::Mutant;
 use quorate_machine::types::WallMillis;
 use quorate_store::raft::{CommittedLeaderId, NodeId};
-use quorate_store::uptime::Uptime;
+use quorate_threads::uptime::Uptime;
 use tokio::sync::{Notify, watch};
 
 use super::Raft;

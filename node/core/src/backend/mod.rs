@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
+use quorate_feed::Feed;
 use quorate_machine::query::{KeyRead, ListQuery, Queries, ReadPosition, StateFault};
 use quorate_machine::types::{Action, Command, Entry, Key, QueueName, Reply, Revision, WallMillis};
 use quorate_store::backup::{BackupEnd, BackupError};
-use quorate_store::state::Feed;
 
 use crate::app::backup::BackupFor;
 use crate::app::integrity::Repaired;

@@ -8,7 +8,7 @@ use quorate_api::{Applied, ErrorCode};
 use quorate_machine::command_codec;
 use quorate_machine::limits::COMMAND_BYTES_MAX;
 use quorate_machine::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
-use quorate_store::background;
+use quorate_threads::background;
 
 use crate::app::{AppError, Consistency};
 use crate::gateway::admission::accounts::Account;

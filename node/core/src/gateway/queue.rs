@@ -12,7 +12,7 @@ use quorate_machine::types::{
     Acquire, Action, LockName, LockOp, LockReply, LockSpace, Outcome as Decided, Question, Rejection, Reply, RequestId,
     Revision, SessionId,
 };
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::runtime::Handle;
 
 use crate::backend::Node;

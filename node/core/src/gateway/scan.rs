@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
 use quorate_machine::query::StateFault;
-use quorate_store::background;
+use quorate_threads::background;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::app::AppError;

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 use quorate_api::WatchEndCode;
+use quorate_feed::RecentChange;
 use quorate_machine::query::StateFault;
 use quorate_machine::types::Entry;
-use quorate_store::state::RecentChange;
-use quorate_store::{background, watchdog};
+use quorate_threads::{background, watchdog};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::Node;

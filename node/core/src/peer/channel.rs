@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 

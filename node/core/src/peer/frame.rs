@@ -6,7 +6,7 @@
 use std::io;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use quorate_store::background;
+use quorate_threads::background;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::limits::{IN_A_ROW_MAX, SHARE_BYTES_MIN};

@@ -8,8 +8,8 @@ use bincode::{Decode, Encode};
 use quorate_machine::codec::{self, CodecError};
 use quorate_machine::level::Level;
 use quorate_machine::types::{Key, NodeDisk, Reply, WallMillis};
-use quorate_store::background;
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
+use quorate_threads::background;
 
 use super::members::{MemberQuestion, MemberReply, MembersSeen};
 

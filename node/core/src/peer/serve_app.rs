@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::frame::{Frame, FrameKind, Outgoing};

@@ -13,7 +13,7 @@ use futures::{FutureExt, StreamExt};
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use quorate_machine::codec;
 use quorate_store::raft::TypeConfig;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_machine::codec;
-use quorate_store::background;
 use quorate_store::raft::Vote;
 use quorate_store::raft::wire::VoteRecord;
+use quorate_threads::background;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{interval, timeout};
 

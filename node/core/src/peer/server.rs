@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use quorate_machine::types::NodeDisk;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use quorate_machine::codec;
-use quorate_store::background;
 use quorate_store::raft::wire::VoteRecord;
 use quorate_store::raft::{Member, NodeId, Vote};
 use quorate_store::state::snapshot::{SnapshotHandle, SnapshotManifest};
+use quorate_threads::background;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep_until, timeout};
 

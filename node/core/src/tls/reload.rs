@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_store::background;
+use quorate_threads::background;
 
 use super::PortTls;
 use crate::metrics::{MetricsSource, Sample};

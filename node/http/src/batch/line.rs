@@ -25,7 +25,7 @@ use quorate_node_core::gateway::caller::Caller;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::{enter, request_ids};
 use quorate_node_core::timings::{self, Part};
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use serde_json::value::RawValue;
 use tokio_util::task::AbortOnDropHandle;
 

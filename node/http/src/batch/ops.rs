@@ -6,7 +6,7 @@ use axum::body::Body;
 use quorate_api::{AnswerLine, Op, OpLine, Problem};
 use quorate_machine::types::Step;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::batch::{operation, stream};

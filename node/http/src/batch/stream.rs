@@ -31,8 +31,7 @@ use quorate_node_core::gateway::caller::Caller;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::lines::{Lines, Next};
 use quorate_node_core::limits;
-use quorate_store::background;
-use quorate_store::watchdog;
+use quorate_threads::{background, watchdog};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 

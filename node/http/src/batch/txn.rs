@@ -11,7 +11,7 @@ use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::propose;
 use quorate_node_core::gateway::scan::parse;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::batch::txn_answer::render_txn;

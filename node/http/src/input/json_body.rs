@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode, InputFault, Object};
 use quorate_node_core::gateway::failure::Failure;
-use quorate_store::background;
+use quorate_threads::background;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};

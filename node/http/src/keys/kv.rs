@@ -11,7 +11,7 @@ use quorate_machine::limits::{TTL_MS_MAX, VALUE_BYTES_MAX};
 use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Guard, Key, SessionId, Value, WriteOp};
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::failure::Failure;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};

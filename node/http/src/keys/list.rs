@@ -4,6 +4,7 @@
 
 use hyper::body::Bytes;
 use quorate_api::{ListAnswer, Problem};
+use quorate_machine::keyspace::after_prefix;
 use quorate_machine::query::{ListPage, ListQuery, ListRead, ReadPosition};
 use quorate_machine::types::{Key, Revision};
 use quorate_node_core::app::Consistency;
@@ -12,7 +13,6 @@ use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::scan::scan;
 use quorate_node_core::limits;
-use quorate_store::state::after_prefix;
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};

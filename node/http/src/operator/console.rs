@@ -11,7 +11,7 @@ use include_dir::{Dir, File, include_dir};
 use quorate_api::{Applied, ErrorCode};
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::failure::Failure;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -15,7 +15,7 @@ use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::propose;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::command;

@@ -11,7 +11,7 @@ use quorate_node_core::app::{AppError, Consistency};
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::failure::{Effect, Failure};
 use quorate_node_core::limits;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::context::Context;

@@ -19,7 +19,7 @@ use quorate_node_core::gateway::scan::{evaluate, scan};
 use quorate_node_core::gateway::text::quoted;
 use quorate_node_core::gateway::{decide, propose, text};
 use quorate_node_core::limits;
-use quorate_store::background;
+use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::command;

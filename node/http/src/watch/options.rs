@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use http::request::Parts;
+use quorate_feed::FORMS;
 use quorate_machine::document::{Criteria, Json, Steps, Subject, TooDear};
 use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_machine::rules::Rules;
@@ -13,7 +14,6 @@ use quorate_machine::types::{ClusterMillis, ContentKind, Entry, Key, Revision, W
 use quorate_node_core::app::Consistency;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
-use quorate_store::state::FORMS;
 
 use crate::input::criteria::criteria;
 use crate::input::extract::Query;

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quorate_feed::Watch;
 use quorate_machine::document::{Steps, TooDear};
 use quorate_machine::limits::COMMAND_STEPS_MAX;
 use quorate_machine::query::{
@@ -19,7 +20,6 @@ use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::watch;
 use quorate_node_core::limits;
-use quorate_store::state::Watch;
 
 use crate::watch::event::{self, Shown};
 use crate::watch::options::WatchView;

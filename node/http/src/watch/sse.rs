@@ -24,7 +24,7 @@ use quorate_node_core::gateway::admission::shares::HeldShare;
 use quorate_node_core::gateway::caller::Watching;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_api::WatchEndCode;
+use quorate_feed::{Pulled, RecentChange, Watch};
 use quorate_machine::document::{Steps, TooDear};
 use quorate_machine::limits::COMMAND_STEPS_MAX;
 use quorate_machine::query::{ReadPosition, StateFault};
@@ -21,8 +22,7 @@ use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::watch::{self, Versions};
 use quorate_node_core::limits;
 use quorate_node_core::metrics::WatchSource;
-use quorate_store::background;
-use quorate_store::state::{Pulled, RecentChange, Watch};
+use quorate_threads::background;
 
 use crate::watch::event::{self, Shown};
 use crate::watch::options::WatchView;

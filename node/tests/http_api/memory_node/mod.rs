@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
+use quorate_feed::{ChangeSet, Feed};
 use quorate_machine::command_codec;
 use quorate_machine::machine::Vars;
 use quorate_machine::memory::MemoryState;
@@ -27,7 +28,6 @@ use quorate_node_core::app::{AppError, Consistency, LeaderHint};
 use quorate_node_core::backend::{Backend, DigestAt};
 use quorate_node_core::peer::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_store::backup::{BackupEnd, BackupError};
-use quorate_store::state::{ChangeSet, Feed};
 use tokio::sync::Notify;
 
 use faults::Faults;

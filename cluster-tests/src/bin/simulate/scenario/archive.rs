@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use quorate_archive::{BaseName, Keys, Location, MacKeys, Merging, Retention, SegmentName};
 use quorate_node_core::app::archive::{ArchiveSamples, ArchiveSettings};
 use quorate_node_core::metrics::{MetricsSource, Value};
-use quorate_store::background;
+use quorate_threads::background;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;

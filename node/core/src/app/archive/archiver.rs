@@ -23,7 +23,7 @@ use quorate_store::log::LogReader;
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::wire::{LogIdRecord, encode_entry};
 use quorate_store::state::{AppliedState, wall_after};
-use quorate_store::{background, watchdog};
+use quorate_threads::{background, watchdog};
 use tokio::task::JoinHandle;
 
 use super::ledger::MARK_EVERY;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use quorate_archive::{Archive, ArchiveError, Merging, NotMerged, SegmentName};
 use quorate_machine::types::WallMillis;
-use quorate_store::{background, watchdog};
+use quorate_threads::{background, watchdog};
 use tokio::task::JoinHandle;
 
 use super::{ArchiveLedger, ArchiveSettings};

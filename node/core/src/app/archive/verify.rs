@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Listed, SegmentName, Verified, WallMillis};
-use quorate_store::background;
+use quorate_threads::background;
 
 use super::{ArchiveLedger, ArchiveSettings, place};
 use crate::app::App;
 use crate::app::pace::Pace;
-use crate::millis::millis;
-use crate::millis::wall_now;
+use crate::millis::{millis, wall_now};
 use crate::rebuild::{End, RebuildError, Scratch, Source, Watcher};
 
 /// How often it is looked whether a try is due.

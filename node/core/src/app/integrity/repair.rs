@@ -13,7 +13,7 @@ use quorate_machine::command_codec;
 use quorate_machine::types::{Action, Command, Maintenance};
 use quorate_store::raft::NodeId;
 use quorate_store::state::snapshot::SnapshotHandle;
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 
 use super::super::members::cluster_view::ClusterView;
 use super::super::members::plan::majority;

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use quorate_store::watchdog;
+use quorate_threads::watchdog;
 
 use super::super::App;
 use super::carry_out::{Stop, grant};

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
-use quorate_store::{background, watchdog};
+use quorate_threads::{background, watchdog};
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 

@@ -12,8 +12,7 @@ use bytes::Bytes;
 use quorate_machine::keyspace::changes::{KeyChange, ValueChange};
 use quorate_machine::query::FeedPosition;
 use quorate_machine::types::{Entry, Key, Revision};
-
-use crate::background;
+use quorate_threads::background;
 
 /// Changes looked at in one step: bounds how long the writer may have to wait for a reader.
 const LOOKED_AT_MAX: usize = 1_024;
@@ -70,7 +69,7 @@ impl RecentChange {
 }
 
 /// What the ring has after a position.
-pub(super) struct Taken {
+pub(crate) struct Taken {
     pub changes: Vec<Arc<RecentChange>>,
     /// How far it looked.
     pub to: FeedPosition,
@@ -79,7 +78,7 @@ pub(super) struct Taken {
 }
 
 /// The ring. Empty and useless until the first change is told.
-pub(super) struct Ring {
+pub(crate) struct Ring {
     changes: VecDeque<Arc<RecentChange>>,
     bytes: usize,
     bytes_max: usize,
@@ -88,12 +87,12 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         Self { changes: VecDeque::new(), bytes: 0, bytes_max, known: None }
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         match self.changes.len() {
             MANY.. => background::let_go(std::mem::take(&mut self.changes)),
             _ => self.changes.clear(),
@@ -102,7 +101,7 @@ impl Ring {
     }
 
     /// Takes the changes of `(before, after]`; nothing up to `oldest` can be shown any more.
-    pub(super) fn push(&mut self, changes: Vec<KeyChange>, before: Revision, after: Revision, oldest: Revision) {
+    pub(crate) fn push(&mut self, changes: Vec<KeyChange>, before: Revision, after: Revision, oldest: Revision) {
         if self.known.is_none_or(|(_, tip)| tip != before) {
             self.clear();
         }
@@ -117,7 +116,7 @@ impl Ring {
     }
 
     /// What follows a position and is wanted; `None` where the ring does not go back that far.
-    pub(super) fn after(&self, position: FeedPosition, wanted: impl Fn(&RecentChange) -> bool) -> Option<Taken> {
+    pub(crate) fn after(&self, position: FeedPosition, wanted: impl Fn(&RecentChange) -> bool) -> Option<Taken> {
         let (floor, tip) = self.known.filter(|(floor, _)| position.is_covered_from(*floor))?;
         let first = self.changes.partition_point(|change| change.position() <= position);
         let mut taken = Vec::new();
@@ -135,7 +134,7 @@ impl Ring {
     }
 
     /// Counts what somebody made of a change, unless it has gone meanwhile.
-    pub(super) fn grow(&mut self, change: &RecentChange, bytes: usize) {
+    pub(crate) fn grow(&mut self, change: &RecentChange, bytes: usize) {
         if self.known.is_some_and(|(floor, tip)| floor < change.revision && change.revision <= tip) {
             change.counted.fetch_add(bytes, Ordering::Relaxed);
             self.bytes += bytes;
@@ -163,12 +162,12 @@ impl Ring {
 
 impl RecentChange {
     /// Leaves what was made of it in a form; false where somebody was faster.
-    pub(super) fn leave_form(&self, form: usize, bytes: Bytes) -> bool {
+    pub(crate) fn leave_form(&self, form: usize, bytes: Bytes) -> bool {
         self.forms[form].set(bytes).is_ok()
     }
 
     /// Leaves the entry that it left or removed; false where somebody was faster.
-    pub(super) fn leave_entry(&self, entry: Arc<Entry>) -> bool {
+    pub(crate) fn leave_entry(&self, entry: Arc<Entry>) -> bool {
         self.entry.set(entry).is_ok()
     }
 }

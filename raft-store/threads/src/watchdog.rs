@@ -1,7 +1,7 @@
 //! Measures how long each step of a task keeps a thread that Raft and requests share.
 //!
-//! Owns the bound, the measure, and how tasks are started on those threads: each of their steps is measured, openraft's own by
-//! [`crate::raft::runtime`]. Builds with debug assertions measure always, others where [`WATCH_STEPS`] says so, as long searches have it:
+//! Owns the bound, the measure, and how tasks are started on those threads: each of their steps is measured, openraft's own by the
+//! store's `raft::runtime`. Builds with debug assertions measure always, others where [`WATCH_STEPS`] says so, as long searches have it:
 //! tests, simulations and soaks fail on what is said here as an error. Never ends what takes too long.
 
 use std::any::type_name;
@@ -227,11 +227,11 @@ fn processor_time() -> Duration {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     /// Takes longer than any step may.
-    pub(crate) fn spin_too_long() {
+    fn spin_too_long() {
         spin(BOUND * 3);
     }
 

@@ -1,9 +1,17 @@
 //! The feed of changes: what the writer tells, and those who follow it.
 //!
-//! Owns the order in which a change becomes known: kept in the [ring](super::ring), then told to those who wait, then counted as
+//! Owns the order in which a change becomes known: kept in the [ring], then told to those who wait, then counted as
 //! told. Never reads the database: a follower that is too far behind is told so, and reads the audit rows until it is back.
 //!
 //! There is no queue for a follower, only its position. Whoever does not keep up costs nothing but a longer way back.
+
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+// A server says things through its log.
+#![warn(clippy::print_stdout)]
+
+mod register;
+mod ring;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,12 +23,15 @@ use quorate_machine::keyspace::changes::KeyChange;
 use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_machine::types::{Entry, Key, Revision};
 
-use super::register::{Register, Ticket};
-use super::ring::{RecentChange, Ring};
+use register::Register;
+use ring::Ring;
+
+pub use register::Ticket;
+pub use ring::{FORMS, RecentChange};
 
 /// The feed of one state.
 pub struct Feed {
-    pub(super) register: Arc<Register>,
+    register: Arc<Register>,
     ring: RwLock<Ring>,
     watches: AtomicUsize,
     /// The revision up to which everybody was told.
@@ -93,7 +104,7 @@ impl Feed {
     }
 
     /// Tells that the whole state was replaced by one at this revision.
-    pub(crate) fn tell_replaced(&self, revision: Revision) {
+    pub fn tell_replaced(&self, revision: Revision) {
         self.ring.write().clear();
         let since = self.told.load(Ordering::Acquire).saturating_add(1);
         self.register.note_all(since).wake();
@@ -106,8 +117,19 @@ impl Feed {
             // What is there is from before somebody watched, and may have gaps.
             self.ring.write().clear();
         }
-        let ticket = self.register.join(range.clone());
+        let ticket = self.join(range.clone());
         Watch { feed: Arc::clone(self), range, ticket, position, waits: false }
+    }
+
+    /// Waits for changes of these keys, or of what has such a name. Call [`Ticket::arm`], then look at the state, then wait for
+    /// [`Ticket::changed`].
+    pub fn join(&self, range: WatchRange) -> Ticket {
+        self.register.join(range)
+    }
+
+    /// How many wait, those who watch among them.
+    pub fn tickets(&self) -> usize {
+        self.register.len()
     }
 
     /// How many watch.

@@ -95,7 +95,7 @@ impl Noted {
 }
 
 /// A place in the register, left when dropped.
-pub(crate) struct Ticket {
+pub struct Ticket {
     register: Arc<Register>,
     /// Where it is registered, which is a wider range than asked for where the register was full.
     range: WatchRange,
@@ -336,25 +336,25 @@ impl Span {
 
 impl Ticket {
     /// From now on the first change is noticed. Forgets the news there were.
-    pub(crate) fn arm(&self) {
+    pub fn arm(&self) {
         self.place.arm(&self.slot);
         // Pairs with the fence in `Register::note`: either the writer sees this ticket or the reads that follow see its write.
         fence(Ordering::SeqCst);
     }
 
     /// The revision of the first change since it was armed: nothing before it concerns this ticket.
-    pub(crate) fn news(&self) -> Option<Revision> {
+    pub fn news(&self) -> Option<Revision> {
         Some(self.slot.news.load(Ordering::Acquire)).filter(|news| *news != NOTHING)
     }
 
     /// Waits for that.
-    pub(crate) fn poll_news(&self, cx: &mut Context<'_>) -> Poll<Revision> {
+    pub fn poll_news(&self, cx: &mut Context<'_>) -> Poll<Revision> {
         self.slot.waker.register(cx.waker());
         self.news().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Waits for that.
-    pub(crate) async fn changed(&self) -> Revision {
+    pub async fn changed(&self) -> Revision {
         std::future::poll_fn(|cx| self.poll_news(cx)).await
     }
 }
