@@ -4,7 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_node_core::app::{App, Consistency};
+use quorate_node_core::app::App;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::logging;
 use quorate_node_core::logging::LogFormat;
 use quorate_threads::watchdog;

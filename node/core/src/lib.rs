@@ -1,7 +1,7 @@
 //! A node below its protocols: what it can do, how it speaks to other nodes, and what every protocol that clients speak shares.
 //!
 //! Owns no protocol of clients: those are `quorate-node-http` and `quorate-node-etcd`, which know this crate and not each other. Modules point one
-//! way: `metrics`, `net` and `tls`, then `connection` and `peer`, then `app`, `backend` and `gateway`.
+//! way: `metrics`, `net` and `tls`, then `connection`, `backend` and `peer`, then `app` and `gateway`.
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -15,6 +15,7 @@
 pub mod app;
 pub mod backend;
 pub mod connection;
+pub mod cron;
 pub mod evicting_limit;
 pub mod file_mode;
 pub mod file_version;

@@ -8,10 +8,10 @@ use quorate_etcd_api::cluster::{
     Member, MemberAddRequest, MemberAddResponse, MemberListRequest, MemberListResponse, MemberPromoteRequest,
     MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse, MemberUpdateRequest, MemberUpdateResponse,
 };
+use quorate_node_core::backend::members::{MemberChange, MemberRequest};
 use quorate_node_core::gateway::auth::requirement::{Requirement, Visit};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::failure::{Effect, Failure};
-use quorate_node_core::peer::members::{MemberChange, MemberRequest};
 use tonic::Code;
 
 use crate::header::header;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::arrival::Arrival;
 use quorate_node_core::limits;
 use serde::Serialize;

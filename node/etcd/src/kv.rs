@@ -12,7 +12,7 @@ use quorate_etcd_api::kv::{
 use quorate_machine::types::{
     self, Action, Branched, Maintenance, Outcome, Rejection, Reply, Step, StepReply, TxnReply,
 };
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
 use quorate_node_core::gateway::call::Call;

@@ -20,7 +20,7 @@ use quorate_etcd_api::maintenance::{
 use quorate_machine::query::{ListQuery, ListRead};
 use quorate_machine::trailer::sector_rest;
 use quorate_machine::types::{Entry, Key, Revision};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::backup;

@@ -7,7 +7,7 @@ use quorate_etcd_api::entry::KeyValue;
 use quorate_etcd_api::kv::{RangeRequest, RangeResponse};
 use quorate_machine::query::ListQuery;
 use quorate_machine::types::{Key, KeyRange, ListOrder, ListShown, ListStep, Revision, RevisionFilter};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::scan::scan;

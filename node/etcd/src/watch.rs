@@ -18,7 +18,7 @@ use quorate_etcd_api::watch::{
 use quorate_etcd_api::{Error, Message};
 use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_machine::types::{Key, KeyRange, Revision};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::admission::accounts::Spender;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};

@@ -10,7 +10,7 @@ use quorate_machine::types::{
     AccessOp, Action, ContentKind, NewToken, Outcome, RoleName, SessionOp, SessionReply, UserName, Value, WallMillis,
 };
 use quorate_node::client_port::ServeSettings;
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 use quorate_node_core::gateway::api::ApiSettings;
 use quorate_node_core::gateway::auth::audit::AuditFile;
 use quorate_node_core::gateway::auth::authenticator::AuthSettings;

@@ -2,7 +2,7 @@
 
 use quorate_api::{Applied, BulkAnswer, BulkOutcome, Cas, ErrorCode, Retry};
 use quorate_machine::types::{Action, RequestId};
-use quorate_node_core::app::{AppError, Consistency};
+use quorate_node_core::backend::{AppError, Consistency};
 
 use crate::raw::{Response, Server};
 

@@ -12,7 +12,7 @@ use quorate_machine::types::{
     IndexState as Stored, Key, NumbersOp, Outcome, Rejection, RulesChange, RulesOp, Shown, Value, WhereChange,
     WhereItem, WhereReply,
 };
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use serde_json::json;
 
 use crate::raw::{Response, Server, tells_all_or_the_first};

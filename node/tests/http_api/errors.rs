@@ -3,7 +3,7 @@
 use quorate_api::{Applied, Cas, ErrorCode, Retry, code_name};
 use quorate_machine::document::TooDear;
 use quorate_machine::types::{ContentKind, Entry, EntryMeta, Rejection, Shown, TxnRefusal, Value};
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 use quorate_node_http::error_catalogue;
 
 use crate::raw::Server;

@@ -2,7 +2,7 @@
 
 use quorate_api::{CountAnswer, EntryView, ErrorCode, FindAnswer};
 use quorate_machine::types::{ContentKind, Value};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use serde_json::{Value as Json, json};
 
 use crate::memory_node::WALL;

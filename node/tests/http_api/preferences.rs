@@ -1,7 +1,7 @@
 //! `Prefer`: how much of a write is answered.
 
 use quorate_api::EntryView;
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 
 use crate::raw::{Response, Server};
 

@@ -2,7 +2,7 @@
 
 use quorate_api::{Applied, Cas, ErrorCode, TxnAnswer, TxnResult};
 use quorate_machine::types::{Action, Expect, Outcome, Rejection, RequestId, StepRejected};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use serde_json::json;
 
 use crate::raw::Server;

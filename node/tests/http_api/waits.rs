@@ -10,7 +10,7 @@ use quorate_machine::query::{Party, Queries};
 use quorate_machine::types::{
     Action, BarrierOp, Command, ContentKind, LockName, LockOp, LockReply, Outcome, Question, SessionId, Value,
 };
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 use serde_json::json;
 
 use crate::coordination::{lock, name, post, read, session};

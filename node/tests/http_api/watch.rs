@@ -10,7 +10,7 @@ use quorate_api::{
 };
 use quorate_machine::document::Criteria;
 use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 use quorate_node_core::gateway::api::ApiSettings;
 use tokio::net::TcpStream;
 

@@ -17,7 +17,7 @@ use tokio::sync::SemaphorePermit;
 use super::need::{self, Need};
 use super::reads::ReadPath;
 use super::space::DiskSpace;
-use super::{AppError, Consistency};
+use crate::backend::{AppError, Consistency};
 use crate::peer::message::DiskRoom;
 
 /// The last part of what writes need, and how much it is at least.

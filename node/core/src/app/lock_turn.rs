@@ -20,6 +20,7 @@ use super::lock_queues::{Attended, LockQueues, Stay};
 use super::peers::{Peers, QueryError};
 use super::view::{View, wait_for_leader};
 use super::waiting::WaitingCount;
+use crate::backend::LockPlace;
 use crate::peer::CallError;
 use crate::peer::message::{PeerRequest, PeerResponse};
 
@@ -37,13 +38,6 @@ const LEAVING: Duration = Duration::from_secs(1);
 
 /// Shortest pause before a lock is looked at again that should have ended by now.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// A place in the queue of those who wait to lock an entry. Given up when dropped.
-pub trait LockPlace: Send {
-    /// Waits until it is its turn: nobody waits before it, and nobody holds the lock as far as the leader knows. The turn lasts until
-    /// this is asked again. False: it is `until`, or there is no room for more who wait.
-    fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>>;
-}
 
 /// Turns to lock entries, at this node or at the one that leads.
 pub struct LockTurns {

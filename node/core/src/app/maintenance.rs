@@ -15,10 +15,9 @@ use quorate_machine::{command_codec, machine};
 use quorate_store::state::StateReader;
 use quorate_threads::background;
 
-use super::cron;
 use super::proposer::ProposerParts;
 use super::request_table::{self, Watch};
-use crate::limits;
+use crate::{cron, limits};
 
 /// How often the leader looks at the first deadline. Bounds how late an expiry is.
 const TICK: Duration = Duration::from_millis(50);

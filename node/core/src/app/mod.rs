@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use quorate_machine::level::Level;
-use quorate_machine::query::{Observed, StateFault};
-use quorate_machine::types::{Action, Command, Reply, Revision, SessionId, WallMillis};
+use quorate_machine::query::Observed;
+use quorate_machine::types::{Action, Command, Reply, SessionId, WallMillis};
 use quorate_store::raft::{NodeId, TypeConfig};
 use quorate_store::state::StateReader;
 
+use crate::backend::{AppError, Consistency, LeaderHint, Renewed, Renewer};
 use crate::peer::gate::Halt;
 use crate::peer::message::Lack;
 use crate::slow::SlowLog;
@@ -26,7 +27,7 @@ use members::Members;
 use members::admission::JoinPolicy;
 use quota::Quota;
 use reads::ReadPath;
-use renewals::{Renewals, Renewed, Renewer};
+use renewals::Renewals;
 use sessions::Sessions;
 use snapshot::Snapshots;
 use space::DiskSpace;
@@ -38,12 +39,12 @@ pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
 
 pub mod archive;
 mod awake;
+mod backend;
 pub mod backup;
 pub mod backup_schedule;
 pub mod bootstrap;
 pub mod candidacy;
 mod clock;
-pub mod cron;
 mod dear;
 pub mod integrity;
 mod join_list;
@@ -81,7 +82,7 @@ mod write;
 pub use awake::Awake;
 pub use clock::Clock;
 pub use lock_queues::LockQueues;
-pub use lock_turn::{LockPlace, Turn};
+pub use lock_turn::Turn;
 pub use peers::{Peers, QueryError};
 pub use proposer::{Proposer, ProposerParts, Urgency};
 pub use read_index::ReadIndex;
@@ -90,74 +91,6 @@ pub use waiting::{Waiting, WaitingCount};
 
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
-
-/// How fresh a read has to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Consistency {
-    /// Sees every write acknowledged before the read began.
-    #[default]
-    Linearizable,
-    /// Whatever this node has.
-    Local,
-    /// At least this revision; waits for it.
-    AtLeast(Revision),
-}
-
-/// Why a request to the cluster did not end in a reply.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AppError {
-    /// No leader is known, and the deadline is near. Not applied.
-    #[error("no leader is known at the moment")]
-    NoLeader,
-    /// This node is starting, stopping or not a member yet. Not applied.
-    #[error("{0}")]
-    NotReady(String),
-    /// This node does not trust its own state. Not applied.
-    #[error("{0}")]
-    Quarantined(String),
-    /// The queue of the proposer is full. Not applied.
-    #[error("too many writes are waiting on this node")]
-    Overloaded,
-    /// There is no room for more. Not applied.
-    #[error("{0}")]
-    NoSpace(String),
-    /// It would harm the cluster; says why. Not applied.
-    #[error("{0}")]
-    Refused(String),
-    /// The deadline passed before anything was proposed. Not applied.
-    #[error("the deadline passed before the request was put into the log")]
-    TimeoutNotProposed,
-    /// The deadline passed, or leadership moved, with the request in the log. Its outcome is unknown.
-    #[error("the request was put into the log but its outcome did not come back in time")]
-    Unknown,
-    /// The command is larger than a log entry can hold. Not applied.
-    #[error("the encoded command has {actual} bytes, the limit is {limit}")]
-    TooLarge {
-        /// Bytes it has.
-        actual: usize,
-        /// Bytes allowed.
-        limit: usize,
-    },
-    /// The revision is of before a restore or a recovery. Not applied.
-    #[error(
-        "revision {revision} is of another history: the cluster was restored or recovered and began anew at {begun}; read without it"
-    )]
-    AnotherEpoch {
-        /// The revision asked for.
-        revision: Revision,
-        /// The first of this history.
-        begun: Revision,
-    },
-    /// The node's own state is damaged or its disk fails; it is stopping. The outcome of a write is unknown.
-    #[error("{0}")]
-    Fault(String),
-}
-
-impl From<StateFault> for AppError {
-    fn from(fault: StateFault) -> Self {
-        Self::Fault(fault.to_string())
-    }
-}
 
 /// What is said where a node lacks room.
 fn no_space(node_id: NodeId, lack: Lack) -> AppError {
@@ -170,15 +103,6 @@ fn no_space(node_id: NodeId, lack: Lack) -> AppError {
         ),
         Lack::Members { full } => room::said(&full),
     })
-}
-
-/// Headers of every answer, from the node's current view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LeaderHint {
-    /// Raft term.
-    pub term: u64,
-    /// The leader, if known.
-    pub leader_id: Option<u64>,
 }
 
 /// The node's services. Cheap to clone.

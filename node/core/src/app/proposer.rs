@@ -26,6 +26,7 @@ use quorate_threads::watchdog;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::MissedTickBehavior;
 
+use super::Raft;
 use super::awake::Awake;
 use super::clock::Clock;
 use super::dear::DearEntries;
@@ -33,7 +34,7 @@ use super::lanes::{Decided, Lane, Traffic, Weight};
 use super::peers::Peers;
 use super::view::View;
 use super::wall::{self, WallClocks};
-use super::{AppError, Raft};
+use crate::backend::AppError;
 use crate::limits::DEAR_BYTES;
 use crate::metrics::Metrics;
 use crate::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};

@@ -12,7 +12,7 @@ use quorate_store::state::StateReader;
 use super::integrity::Integrity;
 use super::read_index::ReadIndex;
 use super::view::{TRY_AGAIN, View, wait_for_leader};
-use super::{AppError, Consistency};
+use crate::backend::{AppError, Consistency};
 use crate::timings::{self, Part};
 
 /// After so long a node that was started asks anew how far the others are.

@@ -12,17 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quorate_machine::types::{
-    Action, ClusterMillis, Command, Outcome, Reply, Revision, SessionId, SessionOp, SessionReply,
-};
+use quorate_machine::types::{Action, ClusterMillis, Command, Outcome, Reply, SessionId, SessionOp, SessionReply};
 use tokio::sync::{mpsc, oneshot};
 
-use super::AppError;
 use super::write::WritePath;
+use crate::backend::{AppError, Renewed, Renewer};
 
 use turns::{Asked, Turns};
-
-pub use turns::Renewer;
 
 /// From one command to the next for each session in it, and at most: who comes in between shares the next one. So few renewals wait
 /// for nobody, and many cost little.
@@ -36,19 +32,6 @@ const QUEUE_MAX: usize = 16_384;
 
 /// How long a caller waits beyond its deadline for the answer that is made at it.
 const ANSWER_GRACE: Duration = Duration::from_millis(50);
-
-/// What became of some sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Renewed {
-    /// Log index of the command; of the last one, where it took several.
-    pub index: u64,
-    /// Revision at which it was evaluated.
-    pub revision: Revision,
-    /// Cluster clock at which it was evaluated.
-    pub clock: ClusterMillis,
-    /// Of each session, in order: its time to live and when it ends; nothing where there is none.
-    pub each: Vec<Option<(u64, ClusterMillis)>>,
-}
 
 /// The front end.
 pub struct Renewals {

@@ -18,12 +18,12 @@ use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_threads::background;
 use tokio::sync::SemaphorePermit;
 
-use super::integrity::Repaired;
 use super::join_list::JoinList;
 use super::last_room::{self, Verdict};
 use super::need::{self, Need};
 use super::proposer::{Submitted, Urgency};
-use super::{App, AppError, Awake, Turn, members};
+use super::{App, Awake, Turn, members};
+use crate::backend::{AppError, Repaired};
 use crate::millis::wall_now;
 use crate::peer::message::{Forwarded, HelloAnswer, Lack, PeerRequest, PeerResponse, ProposalOutcome};
 use crate::peer::{MembershipStatus, PeerInfo, PeerService};

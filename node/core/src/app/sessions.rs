@@ -9,8 +9,8 @@ use quorate_machine::query::Observed;
 use quorate_machine::types::SessionId;
 
 use super::reads::ReadPath;
-use super::renewals::{Renewals, Renewed, Renewer};
-use super::{AppError, Consistency};
+use super::renewals::Renewals;
+use crate::backend::{AppError, Consistency, Renewed, Renewer};
 use crate::timings::{self, Part};
 
 /// Sessions that are looked for before others have the thread: about a tenth of a millisecond.

@@ -12,9 +12,10 @@ use quorate_store::state::StateReader;
 use quorate_threads::background;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::no_space;
 use super::quota::Quota;
 use super::room::Room;
-use super::{AppError, no_space};
+use crate::backend::AppError;
 use crate::peer::message::{DiskRoom, Lack};
 
 /// Removals at a time, or groups of them that a peer forwards: as often may one thing be removed in vain.

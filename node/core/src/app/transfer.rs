@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use quorate_store::raft::NodeId;
 
+use super::App;
 use super::members::cluster_view::ClusterView;
-use super::{App, AppError};
+use crate::backend::AppError;
 
 impl App {
     /// Hands leadership to the best follower, or to `to`. Returns once another node leads, with its number.

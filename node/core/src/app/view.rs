@@ -6,14 +6,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use openraft::Instant as _;
-use openraft::ServerState;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{Instant as _, ServerState};
 use openraft_rt_tokio::TokioInstant;
 use quorate_store::raft::NodeId;
 use tokio::sync::watch;
 
-use super::{AppError, Raft};
+use super::Raft;
+use crate::backend::AppError;
 
 /// Longest pause before another try where nothing is heard of a new leader: long enough not to compete with an election
 /// for the CPU, short against one.

@@ -10,11 +10,12 @@ use quorate_machine::limits::COMMAND_BYTES_MAX;
 use quorate_machine::types::{Action, Command, Reply};
 
 use super::last_room::{self, Passage};
+use super::no_space;
 use super::proposer::{Proposer, Urgency};
 use super::reads::ReadPath;
 use super::space::DiskSpace;
 use super::view::{View, wait_for_leader};
-use super::{AppError, no_space};
+use crate::backend::AppError;
 use crate::peer::message::ProposalOutcome;
 use crate::slow::SlowLog;
 use crate::timings::{self, Part};

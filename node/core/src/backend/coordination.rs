@@ -1,15 +1,14 @@
-//! What the HTTP layer asks of the node about sessions, locks, elections, barriers and latches.
+//! What protocols ask of the node about sessions, locks, elections, barriers and latches.
 //!
-//! Owns the trait and its implementation by the real [`App`]. Never waits for anything but what it says.
+//! Owns the trait and its words. Never waits for anything but what it says.
 
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use quorate_machine::query::{Observed, StateFault};
-use quorate_machine::types::{Key, SessionId};
+use quorate_machine::types::{ClusterMillis, Key, Revision, SessionId};
 
-use crate::app::renewals::{Renewed, Renewer};
-use crate::app::{App, AppError, LockPlace};
+use super::error::AppError;
 
 /// What was observed, or a fault of the node.
 pub type Seen<T> = Result<Observed<T>, StateFault>;
@@ -17,7 +16,43 @@ pub type Seen<T> = Result<Observed<T>, StateFault>;
 /// Says whether what is waited for has come.
 pub type IsDone<'a> = Box<dyn FnOnce() -> Result<bool, StateFault> + Send + 'a>;
 
-/// Coordination as the HTTP API sees it. See [`App`] and `StateReader` for what each method promises.
+/// What became of some sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// Log index of the command; of the last one, where it took several.
+    pub index: u64,
+    /// Revision at which it was evaluated.
+    pub revision: Revision,
+    /// Cluster clock at which it was evaluated.
+    pub clock: ClusterMillis,
+    /// Of each session, in order: its time to live and when it ends; nothing where there is none.
+    pub each: Vec<Option<(u64, ClusterMillis)>>,
+}
+
+/// Who takes turns: a user, or, where nobody is asked who they are, where they ask from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Renewer(String);
+
+impl Renewer {
+    /// A user, wherever it asks from.
+    pub fn user(name: &str) -> Self {
+        Self(format!("user {name}"))
+    }
+
+    /// Whoever asks from there.
+    pub fn from(place: &str) -> Self {
+        Self(format!("from {place}"))
+    }
+}
+
+/// A place in the queue of those who wait to lock an entry. Given up when dropped.
+pub trait LockPlace: Send {
+    /// Waits until it is its turn: nobody waits before it, and nobody holds the lock as far as the leader knows. The turn lasts until
+    /// this is asked again. False: it is `until`, or there is no room for more who wait.
+    fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>>;
+}
+
+/// Coordination as protocols see it. See `App` and `StateReader` for what each method promises.
 pub trait Coordination {
     /// Renews sessions, together with those that others renew at the same time.
     fn renew(
@@ -44,43 +79,4 @@ pub trait Coordination {
     ) -> BoxFuture<'a, Result<(), StateFault>>;
     /// A place to be taken in the queue of those who wait to lock an entry.
     fn lock_place(&self, key: Key) -> Box<dyn LockPlace>;
-}
-
-impl Coordination for App {
-    fn renew(
-        &self,
-        renewer: Renewer,
-        sessions: Vec<SessionId>,
-        deadline: Instant,
-    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
-        Box::pin(App::renew(self, renewer, sessions, deadline))
-    }
-
-    fn owners_of<'a>(
-        &'a self,
-        sessions: &'a [SessionId],
-        deadline: Instant,
-    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
-        Box::pin(App::owners_of(self, sessions, deadline))
-    }
-
-    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
-        Box::pin(self.state().wait_applied(index))
-    }
-
-    fn wait_woken<'a>(
-        &'a self,
-        waker: &'a Key,
-        wait: Duration,
-        is_done: IsDone<'a>,
-    ) -> BoxFuture<'a, Result<(), StateFault>> {
-        Box::pin(async move {
-            let _waiting = self.count_waiting();
-            self.state().wait_woken(waker, wait, is_done).await
-        })
-    }
-
-    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
-        Box::new(self.lock_turns().place(key))
-    }
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{AppError, Consistency};
+use crate::backend::{AppError, Consistency};
 use crate::connection::monitor::{Busy, ConnectionMonitor};
 use crate::connection::origin::Origin;
 use crate::evicting_limit::Standing;

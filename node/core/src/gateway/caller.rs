@@ -11,8 +11,7 @@ use quorate_machine::access::{Permission, RequiredPermission, Rights};
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{Revision, SessionId};
 
-use crate::app::Consistency;
-use crate::app::renewals::Renewer;
+use crate::backend::{Consistency, Renewer};
 use crate::connection::origin::Origin;
 use crate::gateway::api::Api;
 use crate::gateway::auth::known::Person;

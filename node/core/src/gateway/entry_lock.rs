@@ -11,8 +11,7 @@ use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::query::ReadPosition;
 use quorate_machine::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
 
-use crate::app::LockPlace;
-use crate::backend::Node;
+use crate::backend::{LockPlace, Node};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;

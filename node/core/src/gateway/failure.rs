@@ -13,7 +13,7 @@ use quorate_machine::document::TooDear;
 use quorate_machine::query::{ReadPosition, StateFault};
 use quorate_machine::types::{Entry, Key, Rejection, Reply, Revision, SessionId, Shown, StepRejected};
 
-use crate::app::AppError;
+use crate::backend::AppError;
 use crate::gateway::rejection::{beyond, explain, faults_below, no_session, rejection_code};
 use crate::gateway::text::quoted;
 use crate::gateway::{entry_view, failed};

@@ -4,8 +4,7 @@
 
 use std::time::Instant;
 
-use crate::app::Consistency;
-use crate::backend::Node;
+use crate::backend::{Consistency, Node};
 use crate::gateway::failure::{Effect, Failure};
 
 /// Waits until reads are as fresh as asked for.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use http::HeaderValue;
 
-use crate::app::LeaderHint;
+use crate::backend::LeaderHint;
 
 /// Term and leader as header values. They change with elections only, and every answer carries them.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use quorate_machine::limits::COMMAND_BYTES_MAX;
 use quorate_machine::types::{Action, Command, Outcome, Rejection, Reply, RequestId};
 use quorate_threads::background;
 
-use crate::app::{AppError, Consistency};
+use crate::backend::{AppError, Consistency};
 use crate::gateway::admission::accounts::Account;
 use crate::gateway::audit_event::{Event, Names};
 use crate::gateway::auth::requirement;

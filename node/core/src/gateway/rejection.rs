@@ -9,7 +9,7 @@ use quorate_machine::types::{
     Revision, SessionId, TaskState, TaskSummary, TxnRefusal,
 };
 
-use crate::app::members::admission::explain_members;
+use crate::backend::members::explain_members;
 use crate::gateway::failed::{self, explain_dear};
 use crate::gateway::text::quoted;
 

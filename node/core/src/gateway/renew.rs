@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use quorate_machine::types::SessionId;
 
-use crate::app::renewals::Renewed;
+use crate::backend::Renewed;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
 

@@ -12,8 +12,7 @@ use quorate_machine::query::StateFault;
 use quorate_threads::background;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::app::AppError;
-use crate::backend::Node;
+use crate::backend::{AppError, Node};
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};

@@ -11,7 +11,8 @@ use quorate_machine::types::{Key, NodeDisk, Reply, WallMillis};
 use quorate_store::raft::wire::{MemberRecord, MembershipRecord};
 use quorate_threads::background;
 
-use super::members::{MemberQuestion, MemberReply, MembersSeen};
+use super::members::MemberQuestion;
+use crate::backend::members::{MemberReply, MembersSeen};
 
 /// Bytes of what has no values, roughly.
 const PLAIN: usize = 128;

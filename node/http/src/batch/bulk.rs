@@ -9,7 +9,7 @@ use axum::body::Body;
 use quorate_api::{BulkAnswer, BulkRequest, Op, Problem};
 use quorate_machine::limits::{BATCH_BYTES_SOFT_MAX, COMMAND_WRITES_MAX};
 use quorate_machine::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::Visit;
 use quorate_node_core::gateway::failure::{Effect, Failure};

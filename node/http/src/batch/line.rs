@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, StatusCode};
 use quorate_api::{Applied, ErrorCode};
 use quorate_machine::types::Step;
-use quorate_node_core::app::LeaderHint;
+use quorate_node_core::backend::LeaderHint;
 use quorate_node_core::connection::origin::Origin;
 use quorate_node_core::gateway::access_log::AnsweredRequest;
 use quorate_node_core::gateway::admission::accounts::Spender;

@@ -9,7 +9,7 @@ use quorate_machine::document::path::{Field, MetaField, Path};
 use quorate_machine::document::{Order, OrderField, Projection};
 use quorate_machine::query::{FindBounds, FindMoment, FindQuery, ValueShown, Wanted};
 use quorate_machine::types::Revision;
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
 use xxhash_rust::xxh3::xxh3_64;

@@ -7,7 +7,7 @@ use quorate_api::{ListAnswer, Problem};
 use quorate_machine::keyspace::after_prefix;
 use quorate_machine::query::{ListPage, ListQuery, ListRead, ReadPosition};
 use quorate_machine::types::{Key, Revision};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::failure::Failure;

@@ -10,8 +10,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use quorate_machine::query::{PastRead, ReadPosition};
 use quorate_machine::types::{Entry, Key};
-use quorate_node_core::app::Consistency;
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::{Consistency, Node};
 use quorate_node_core::limits;
 
 use crate::context::RequestContext;

@@ -6,7 +6,7 @@ use quorate_api::{Applied, Cas, ErrorCode, Problem, RequestAnswer, RequestState}
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::query::ReadPosition;
 use quorate_machine::types::{Outcome as Decided, Reply, RequestId};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::Requirement;
 use quorate_node_core::gateway::caller::Caller;

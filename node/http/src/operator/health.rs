@@ -7,7 +7,7 @@ use quorate_api::{Applied, BULK_OPS_MAX, ErrorCode, LimitsAnswer, VersionAnswer}
 use quorate_machine::limits::{
     KEY_BYTES_MAX, LOCK_MS_MAX, SESSION_TTL_MS_MAX, TTL_MS_MAX, TXN_STEPS_MAX, VALUE_BYTES_MAX,
 };
-use quorate_node_core::app::{AppError, Consistency};
+use quorate_node_core::backend::{AppError, Consistency};
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::failure::{Effect, Failure};
 use quorate_node_core::limits;

@@ -6,10 +6,10 @@ use quorate_api::{
     AddMemberRequest, Applied, ErrorCode, Member, MemberRole, MembersAnswer, MembersChanged, Problem, RepairAnswer,
     ReplaceMemberRequest,
 };
-use quorate_node_core::app::integrity::Repaired;
+use quorate_node_core::backend::Repaired;
+use quorate_node_core::backend::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::failure::{Effect, Failure};
-use quorate_node_core::peer::members::{MemberChange, MemberReply, MemberRequest, MemberSeen, MembersSeen};
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};

@@ -20,7 +20,7 @@ use quorate_machine::types::{
     AfterFailure, ContentKind, NewTask, Recurrence, Requeue, RetryPlan, Revision, Start, TaskId, TaskVerb, Ticket,
     Value, WallMillis,
 };
-use quorate_node_core::app::cron::{self, CronFault};
+use quorate_node_core::cron::{self, CronFault};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits::WAIT_MS_MAX;
 use quorate_node_core::millis::wall_now;

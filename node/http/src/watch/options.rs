@@ -11,7 +11,7 @@ use quorate_machine::document::{Criteria, Json, Steps, Subject, TooDear};
 use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_machine::rules::Rules;
 use quorate_machine::types::{ClusterMillis, ContentKind, Entry, Key, Revision, WallMillis};
-use quorate_node_core::app::Consistency;
+use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
 

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use quorate_machine::query::{Observed, Queries, StateFault};
 use quorate_machine::types::{Action, Command, Key, Outcome, SessionId, SessionOp, SessionReply};
-use quorate_node_core::app::renewals::{Renewed, Renewer};
-use quorate_node_core::app::{AppError, Consistency, LockPlace};
-use quorate_node_core::backend::{Backend, Coordination, IsDone};
+use quorate_node_core::backend::{AppError, Backend, Consistency, Coordination, IsDone, LockPlace, Renewed, Renewer};
 
 use super::MemoryNode;
 

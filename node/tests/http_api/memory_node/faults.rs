@@ -8,7 +8,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use quorate_machine::types::{Action, Command, Key, Outcome, Rejection};
-use quorate_node_core::app::AppError;
+use quorate_node_core::backend::AppError;
 
 use super::MemoryNode;
 

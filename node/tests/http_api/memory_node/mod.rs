@@ -8,7 +8,7 @@ mod faults;
 mod surroundings;
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,11 +23,8 @@ use quorate_machine::types::{
     Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, QueueName, Reply, Revision, Step, Txn,
     Value, WallMillis, WriteOp,
 };
-use quorate_node_core::app::integrity::Repaired;
-use quorate_node_core::app::{AppError, Consistency, LeaderHint};
-use quorate_node_core::backend::{Backend, DigestAt};
-use quorate_node_core::peer::members::{MemberReply, MemberRequest, MembersSeen};
-use quorate_store::backup::{BackupEnd, BackupError};
+use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
+use quorate_node_core::backend::{AppError, Backend, Consistency, DigestAt, LeaderHint, Repaired};
 use tokio::sync::Notify;
 
 use faults::Faults;
@@ -331,7 +328,7 @@ impl Backend for MemoryNode {
         Ok(self.with(|node| node.state.moment().rehearse(node.state.vars().wall, next))?)
     }
 
-    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> Result<BackupEnd, BackupError> {
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()> {
         let (pieces, revision) = self.with(|node| (node.faults.backup_pieces(), node.state.position().revision));
         surroundings::back_up(pieces, revision, sink, begun)
     }

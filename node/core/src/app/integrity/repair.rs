@@ -18,7 +18,8 @@ use quorate_threads::watchdog;
 use super::super::members::cluster_view::ClusterView;
 use super::super::members::plan::majority;
 use super::super::view::Leadership;
-use super::super::{App, AppError, Urgency, snapshot};
+use super::super::{App, Urgency, snapshot};
+use crate::backend::{AppError, Repaired};
 use crate::peer::message::{PeerRequest, PeerResponse, ProposalOutcome};
 
 /// How long a node takes no entries unless the leader says again that it is on its way.
@@ -31,15 +32,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const ASK: Duration = Duration::from_secs(5);
 /// How long a snapshot may take to be made.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(300);
-
-/// What a repair came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Repaired {
-    /// The node has the leader's state and serves again.
-    Done,
-    /// The node trusts its state: nothing was done.
-    NotNeeded,
-}
 
 impl App {
     /// Rebuilds the state of a member in quarantine from the leader's. Takes as long as a snapshot takes to be made and sent; goes

@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use quorate_machine::types::{Action, Command, InvitationRow, MembersFault, MembersOp, NodeDisk, Outcome, Rejection};
 
-use super::super::{App, Consistency};
+use super::super::App;
 use super::carry_out::Stop;
+use crate::backend::Consistency;
+use crate::backend::members::explain_members;
 use crate::peer::message::Invitation;
 use crate::token_text::TokenText;
 
@@ -110,25 +112,5 @@ fn explain(newcomer: NodeDisk, fault: MembersFault) -> String {
              data directory, and with an invitation by `quorate member invite --id {node_id}`"
         ),
         fault => format!("node {node_id} is not taken in: {}", explain_members(fault)),
-    }
-}
-
-/// The fault of a list of newcomers, for people.
-pub fn explain_members(fault: MembersFault) -> String {
-    match fault {
-        MembersFault::NoInvitation => "there is no such invitation; it may have been used or revoked".to_owned(),
-        MembersFault::InvitationExists => "there is an invitation with this id; ask for another".to_owned(),
-        MembersFault::InvitationOver => "the time of the invitation is over; make another".to_owned(),
-        MembersFault::InvitationUsed => {
-            "another node has used the invitation, or this one with another disk".to_owned()
-        }
-        MembersFault::InvitationOfAnother(id) => format!("the invitation is for node {id}"),
-        MembersFault::OnlyStandby => {
-            "the invitation is for a standby: start the node with --standby, or invite it as a voter".to_owned()
-        }
-        MembersFault::DiskRemoved => "the node was removed with this disk, which never comes back".to_owned(),
-        MembersFault::IdRemoved => {
-            "a node of this id was removed; only an invitation that names the id lets it in".to_owned()
-        }
     }
 }

@@ -10,10 +10,11 @@ use openraft::{ChangeMembers, EntryPayload, Precondition};
 use quorate_store::raft::{Member, Membership, NodeId};
 use tokio::sync::MutexGuard;
 
-use super::super::{App, AppError};
+use super::super::App;
 use super::cluster_view::ClusterView;
 use super::plan::{Change, MembershipState, Plan, Way, plan};
-use crate::peer::members::MemberReply;
+use crate::backend::AppError;
+use crate::backend::members::MemberReply;
 
 /// Pause before a change is proposed again that another one, or a leader that is too new, was in the way of.
 const TRY_AGAIN: Duration = Duration::from_millis(20);

@@ -10,7 +10,7 @@ use super::super::App;
 use super::carry_out::{Stop, grant};
 use super::plan::Change;
 use super::{not_leader, take_in};
-use crate::peer::members::{MemberChange, MemberReply, MemberRequest};
+use crate::backend::members::{MemberChange, MemberReply, MemberRequest};
 use crate::peer::message::PeerResponse;
 
 /// Does what is asked, or says what it would come to. Answers at the deadline at the latest; what began goes on.

@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use openraft::Instant as _;
-use openraft::RaftMetrics;
 use openraft::async_runtime::WatchReceiver;
+use openraft::{Instant as _, RaftMetrics};
 use quorate_store::raft::{LogId, Member, NodeId, TypeConfig};
 
 use super::super::App;
 use super::plan::{self, Health, MembershipState, Nodes};
-use crate::peer::members::{MemberSeen, MembersSeen};
+use crate::backend::members::{MemberSeen, MembersSeen};
 
 /// A member that answered nothing for so long is not heard of. Dozens of heartbeats, and longer than a disk stalls.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);

@@ -24,12 +24,15 @@ use quorate_store::identity::Identity;
 use quorate_store::raft::NodeId;
 use tokio::sync::Mutex;
 
+use super::App;
 use super::peers::{Peers, QueryError};
 use super::view::{View, wait_for_leader};
-use super::{App, AppError};
+use crate::backend::AppError;
+use crate::backend::members::{MemberReply, MemberRequest, MembersSeen};
 use crate::millis::millis;
-use crate::peer::members::{MemberQuestion, MemberReply, MemberRequest, MembersSeen};
+use crate::peer::members::MemberQuestion;
 use crate::peer::message::{PeerRequest, PeerResponse};
+
 use admission::JoinPolicy;
 use cluster_view::ClusterView;
 

@@ -17,9 +17,9 @@ use super::carry_out::{Proposal, Stop, done, finish, grant, my_turn, propose};
 use super::cluster_view::ClusterView;
 use super::not_leader;
 use super::plan::{Change, Health, Nodes, Plan, plan};
+use crate::backend::members::MemberReply;
 use crate::peer::CallError;
 use crate::peer::handshake::Refusal;
-use crate::peer::members::MemberReply;
 use crate::peer::message::{HelloAnswer, Invitation, PeerRequest, PeerResponse};
 
 /// How long a joining node may take to catch up before it has to ask again.

@@ -11,27 +11,10 @@ use quorate_machine::limits::SESSIONS_RENEWED_MAX;
 use quorate_machine::types::{ClusterMillis, Revision, SessionId};
 use tokio::sync::oneshot;
 
-use super::Renewed;
-use crate::app::AppError;
+use crate::backend::{AppError, Renewed, Renewer};
 
 /// Most turns in one round: those for a session that is in it already are free, and are looked at all the same.
 const TURNS_MAX: usize = 8 * SESSIONS_RENEWED_MAX;
-
-/// Who takes turns: a user, or, where nobody is asked who they are, where they ask from.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Renewer(String);
-
-impl Renewer {
-    /// A user, wherever it asks from.
-    pub fn user(name: &str) -> Self {
-        Self(format!("user {name}"))
-    }
-
-    /// Whoever asks from there.
-    pub fn from(place: &str) -> Self {
-        Self(format!("from {place}"))
-    }
-}
 
 /// Some sessions to renew, and who waits for that.
 pub(super) struct Asked {
