@@ -26,7 +26,6 @@ use crate::peer::message::{PeerRequest, PeerResponse, StateTrust};
 
 use judge::{Digests, Side, Verdict, judge};
 
-
 /// How often nodes compare.
 const COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// For one question.
