@@ -25,7 +25,7 @@ mod restore;
 use clap::Subcommand;
 use quorate_archive::ArchiveError;
 use quorate_node_core::millis::wall_now;
-use quorate_node_core::rebuild::{self, RebuildError};
+use quorate_node_replica::rebuild::{self, RebuildError};
 use quorate_store::offline::OfflineError;
 
 use crate::config::{Args, Auth, Config};

@@ -21,10 +21,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_node_core::app::archive::ArchiveSettings;
-use quorate_node_core::app::backup_schedule::BackupSchedule;
-use quorate_node_core::app::bootstrap::JoinCredential;
-use quorate_node_core::app::members::admission::JoinPolicy;
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
@@ -37,9 +33,13 @@ use quorate_node_core::gateway::versions::EtcdVersion;
 use quorate_node_core::limits;
 use quorate_node_core::logging::LogFormat;
 use quorate_node_core::millis::millis;
-use quorate_node_core::peer::PeerTimings;
 use quorate_node_core::tls::{Port, TlsFiles};
 use quorate_node_core::traces::TraceParents;
+use quorate_node_replica::app::archive::ArchiveSettings;
+use quorate_node_replica::app::backup_schedule::BackupSchedule;
+use quorate_node_replica::app::bootstrap::JoinCredential;
+use quorate_node_replica::app::members::admission::JoinPolicy;
+use quorate_node_replica::peer::PeerTimings;
 use quorate_store::identity::{self, IdentityError};
 use tracing_subscriber::filter::Targets;
 

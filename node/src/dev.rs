@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_node_core::app::App;
 use quorate_node_core::backend::Consistency;
 use quorate_node_core::logging;
 use quorate_node_core::logging::LogFormat;
+use quorate_node_replica::app::App;
 use quorate_threads::watchdog;
 
 use crate::config::{Config, DEV_CLIENT_LISTEN};

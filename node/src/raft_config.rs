@@ -34,7 +34,7 @@ pub fn build(config: &Config, took_part: bool) -> Result<Arc<openraft::Config>, 
         // The state store takes a snapshot only when enough was applied and it is this node's turn; asking it four times
         // as often keeps its turn from being missed by much.
         snapshot_policy: SnapshotPolicy::LogsSinceLast((config.snapshot_every_entries / 4).max(1)),
-        // `quorate_node_core::app::log_trimmer` purges instead if there is an archive: entries stay until it has them.
+        // `quorate_node_replica::app::log_trimmer` purges instead if there is an archive: entries stay until it has them.
         max_in_snapshot_log_to_keep: if config.archive.is_some() { u64::MAX } else { config.keep_log_entries },
         // A purge is a record of the log like any other: not one for each entry.
         purge_batch_size: 64.min(config.keep_log_entries.max(1)),

@@ -15,22 +15,6 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
 use quorate_machine::{codec, level};
-use quorate_node_core::app::archive::{self, ArchiveLedger, ArchiveSamples};
-use quorate_node_core::app::backup::{BackupLedger, BackupSamples};
-use quorate_node_core::app::bootstrap::{self, NoMember, Refused};
-use quorate_node_core::app::candidacy::{Candidacy, Timing};
-use quorate_node_core::app::integrity::{self, Integrity};
-use quorate_node_core::app::log_trimmer::LogBounds;
-use quorate_node_core::app::maintenance::Retention;
-use quorate_node_core::app::quota::Quota;
-use quorate_node_core::app::renewals::{self, Renewals};
-use quorate_node_core::app::samples::{NodeSamples, count_elections};
-use quorate_node_core::app::service::{Service, ServiceHandle};
-use quorate_node_core::app::wall::{self, WallClocks};
-use quorate_node_core::app::{
-    App, AppParts, Awake, Clock, LockQueues, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View,
-    WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members, room,
-};
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::api::{Api, ApiSettings};
 use quorate_node_core::gateway::auth::audit::AuditFile;
@@ -41,12 +25,28 @@ use quorate_node_core::logging;
 use quorate_node_core::metrics::Metrics;
 use quorate_node_core::millis::{millis, wall_now};
 use quorate_node_core::net::{Listener, Network, Tcp};
-use quorate_node_core::peer::gate::{Gate, Halt};
-use quorate_node_core::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
 use quorate_node_core::slow::SlowLog;
 use quorate_node_core::tls::reload::{self, TlsSamples};
 use quorate_node_core::traces::{TraceCounts, Traces};
 use quorate_node_core::unix_socket::UnixSocket;
+use quorate_node_replica::app::archive::{self, ArchiveLedger, ArchiveSamples};
+use quorate_node_replica::app::backup::{BackupLedger, BackupSamples};
+use quorate_node_replica::app::bootstrap::{self, NoMember, Refused};
+use quorate_node_replica::app::candidacy::{Candidacy, Timing};
+use quorate_node_replica::app::integrity::{self, Integrity};
+use quorate_node_replica::app::log_trimmer::LogBounds;
+use quorate_node_replica::app::maintenance::Retention;
+use quorate_node_replica::app::quota::Quota;
+use quorate_node_replica::app::renewals::{self, Renewals};
+use quorate_node_replica::app::samples::{NodeSamples, count_elections};
+use quorate_node_replica::app::service::{Service, ServiceHandle};
+use quorate_node_replica::app::wall::{self, WallClocks};
+use quorate_node_replica::app::{
+    App, AppParts, Awake, Clock, LockQueues, Peers, Proposer, ProposerParts, Raft, ReadIndex, StateMachine, View,
+    WaitingCount, backup_schedule, levels, log_trimmer, maintenance, members, room,
+};
+use quorate_node_replica::peer::gate::{Gate, Halt};
+use quorate_node_replica::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
 use quorate_store::raft::start;

@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse};
 use quorate_machine::{codec, command_codec};
-use quorate_node_core::peer::counters::ChannelKind;
-use quorate_node_core::peer::frame::{self, Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
-use quorate_node_core::peer::handshake::{self, Hello, Levels, LocalPeer, Welcome};
-use quorate_node_core::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome, StateTrust};
-use quorate_node_core::peer::raft_codec::{
+use quorate_node_replica::peer::counters::ChannelKind;
+use quorate_node_replica::peer::frame::{self, Frame, FrameError, FrameKind, FrameReader, HEADER_BYTES, Outgoing};
+use quorate_node_replica::peer::handshake::{self, Hello, Levels, LocalPeer, Welcome};
+use quorate_node_replica::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome, StateTrust};
+use quorate_node_replica::peer::raft_codec::{
     AppendAnswer, AppendOutcome, AppendPieces, RaftAnswer, SnapshotBegin, TransferAnswer, TransferAsk, VoteGrant,
     VoteQuery, decode_append,
 };

@@ -11,12 +11,12 @@ use quorate_machine::types::{Action, Change, Command, ContentKind, Key, Value, W
 use quorate_machine::{codec, command_codec, level};
 use quorate_node::EXIT_REMOVED;
 use quorate_node_core::net::Tcp;
-use quorate_node_core::peer::counters::ChannelKind;
-use quorate_node_core::peer::frame::FrameReader;
-use quorate_node_core::peer::handshake::{PROTOCOL, hello_frame, read_welcome};
-use quorate_node_core::peer::members::MemberQuestion;
-use quorate_node_core::peer::message::{Forwarded, PeerRequest, PeerResponse};
-use quorate_node_core::peer::{CallError, Levels, LocalPeer, PeerNet, PeerTimings};
+use quorate_node_replica::peer::counters::ChannelKind;
+use quorate_node_replica::peer::frame::FrameReader;
+use quorate_node_replica::peer::handshake::{PROTOCOL, hello_frame, read_welcome};
+use quorate_node_replica::peer::members::MemberQuestion;
+use quorate_node_replica::peer::message::{Forwarded, PeerRequest, PeerResponse};
+use quorate_node_replica::peer::{CallError, Levels, LocalPeer, PeerNet, PeerTimings};
 use quorate_store::identity::{self, Identity};
 use quorate_store::raft::wire::MemberRecord;
 use tokio::io::AsyncWriteExt;

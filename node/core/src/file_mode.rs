@@ -57,8 +57,7 @@ pub fn shut_file(file: &File) -> io::Result<Option<u32>> {
     Ok(Some(mode & 0o777))
 }
 
-/// Writes a secret for a test, as its owner would.
-#[cfg(test)]
+/// Writes a secret as its owner would, for the tests of each crate of a node.
 pub fn write_secret(path: &Path, text: &str) {
     fs::write(path, text).expect("it can be written");
     fs::set_permissions(path, Permissions::from_mode(0o600)).expect("it is ours");

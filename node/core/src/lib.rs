@@ -1,7 +1,8 @@
-//! A node below its protocols: what it can do, how it speaks to other nodes, and what every protocol that clients speak shares.
+//! A node below its protocols: what every protocol that clients speak shares, and the ground that a replica stands on as well.
 //!
-//! Owns no protocol of clients: those are `quorate-node-http` and `quorate-node-etcd`, which know this crate and not each other. Modules point one
-//! way: `metrics`, `net` and `tls`, then `connection`, `backend` and `peer`, then `app` and `gateway`.
+//! Owns no protocol of clients: those are `quorate-node-http` and `quorate-node-etcd`, which know this crate and not each other. Knows no
+//! database and no Raft: `quorate-node-replica` has both, behind [`backend`]. Modules point one way: `metrics`, `net` and `tls`, then
+//! `connection` and `backend`, then `gateway`.
 
 // Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
@@ -10,9 +11,6 @@
 // Tasks of a node are watched; those that stand for its surroundings in tests are not.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-// Raft's own tasks are watched there, too.
-
-pub mod app;
 pub mod backend;
 pub mod connection;
 pub mod cron;
@@ -25,9 +23,7 @@ pub mod logging;
 pub mod metrics;
 pub mod millis;
 pub mod net;
-pub mod peer;
 pub mod per_second;
-pub mod rebuild;
 pub mod slow;
 pub mod timings;
 pub mod tls;

@@ -9,7 +9,7 @@ pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Unix milliseconds of this machine, which may be wrong. Replicated times follow [`crate::app::wall`].
+/// Unix milliseconds of this machine, which may be wrong. Replicated times follow `app::wall` of the replica.
 pub fn wall_now() -> WallMillis {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use quorate_archive::{Archive, ArchiveError, Catalogue, Gap, Keys, Location, MacKeys, Reach, Retention, Target};
-use quorate_node_core::app::archive::{read_keys, read_macs};
 use quorate_node_core::millis::wall_now;
-use quorate_node_core::rebuild::{Begin, End, Scratch, Source, Wanted, Watcher};
+use quorate_node_replica::app::archive::{read_keys, read_macs};
+use quorate_node_replica::rebuild::{Begin, End, Scratch, Source, Wanted, Watcher};
 use tokio::runtime::Runtime;
 
 use super::interrupt::{self, Work};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_archive::{ArchiveError, Keys, Location, MacKeys, Merging, Recipients, Retention};
-use quorate_node_core::app::archive::{ArchiveSettings, read_keys, read_macs};
+use quorate_node_replica::app::archive::{ArchiveSettings, read_keys, read_macs};
 
 use super::Args;
 use super::faults::{DAY_MS, Faults, HUGE};

@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use quorate_node_core::app::members::admission::JoinPolicy;
 use quorate_node_core::logging::LogFormat;
 use quorate_node_core::traces::TraceParents;
+use quorate_node_replica::app::members::admission::JoinPolicy;
 use serde::{Deserialize, Serialize};
 
 use super::{Auth, ConfigError};

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use quorate_archive::Recipients;
 use quorate_machine::level;
-use quorate_node_core::app::backup_schedule::BackupSchedule;
-use quorate_node_core::app::members::admission::JoinPolicy;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::door::AdminPort;
 use quorate_node_core::gateway::hosts::{self, AllowedHosts};
 use quorate_node_core::gateway::versions::EtcdVersion;
 use quorate_node_core::{limits, unix_socket};
+use quorate_node_replica::app::backup_schedule::BackupSchedule;
+use quorate_node_replica::app::members::admission::JoinPolicy;
 use tracing_subscriber::filter::Targets;
 
 use super::faults::{DAY_MS, Faults, HUGE};

@@ -44,7 +44,7 @@ fn the_defaults_are_those_of_the_help() {
 fn openraft_is_heard_of_only_where_something_is_wrong() {
     let usual = with(&[]).expect("good").log_filter;
     for (target, level, is_told) in [
-        ("quorate_node_core::app", tracing::Level::INFO, true),
+        ("quorate_node_replica::app", tracing::Level::INFO, true),
         ("openraft::core::raft_core", tracing::Level::INFO, false),
         ("openraft::core::raft_core", tracing::Level::WARN, true),
         ("openraft::core::heartbeat::worker", tracing::Level::WARN, false),

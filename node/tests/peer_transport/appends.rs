@@ -10,10 +10,10 @@ use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote, RPCOption};
 use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
-use quorate_node_core::peer::RaftRpc;
-use quorate_node_core::peer::counters::ChannelKind;
-use quorate_node_core::peer::gate::{Gate, Halt};
-use quorate_node_core::peer::raft_client::RaftClient;
+use quorate_node_replica::peer::RaftRpc;
+use quorate_node_replica::peer::counters::ChannelKind;
+use quorate_node_replica::peer::gate::{Gate, Halt};
+use quorate_node_replica::peer::raft_client::RaftClient;
 use quorate_store::raft::wire::VoteRecord;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -218,7 +218,7 @@ async fn a_broken_connection_is_a_network_error_and_a_dead_peer_unreachable() {
     assert!(matches!(answer, Some(Err(RPCError::Network(_)))), "{answer:?}");
     assert!(answers.next().await.is_none());
     drop(answers);
-    tokio::time::sleep(quorate_node_core::peer::limits::REDIAL_FLOOR).await;
+    tokio::time::sleep(quorate_node_replica::peer::limits::REDIAL_FLOOR).await;
     let dead = client.stream_append(endless(10, 10).0, option()).await.err();
     assert!(matches!(dead, Some(RPCError::Unreachable(_))), "{dead:?}");
 }

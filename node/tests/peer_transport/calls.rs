@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use futures::future::join_all;
-use quorate_node_core::peer::CallError;
-use quorate_node_core::peer::counters::ChannelKind;
-use quorate_node_core::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
+use quorate_node_replica::peer::CallError;
+use quorate_node_replica::peer::counters::ChannelKind;
+use quorate_node_replica::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::support::{Node, node, soon};
@@ -114,7 +114,7 @@ async fn a_peer_that_dies_loses_what_was_sent_and_nothing_is_sent_to_a_dead_one(
     };
     let (answer, ()) = tokio::join!(asking, dying);
     assert!(matches!(answer, Err(CallError::Lost(_))), "{answer:?}");
-    tokio::time::sleep(quorate_node_core::peer::limits::REDIAL_FLOOR).await;
+    tokio::time::sleep(quorate_node_replica::peer::limits::REDIAL_FLOOR).await;
     let dead = one.net.call(&addr, Some(2), PeerRequest::ReadIndex, soon()).await;
     assert!(matches!(dead, Err(CallError::NotSent(_))), "{dead:?}");
     // The failure is told again at once, without another attempt.

@@ -3,8 +3,10 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use quorate_node_core::peer::frame::{Frame, FrameBuilder, FrameError, FrameKind, FrameReader, HEADER_BYTES, decode};
-use quorate_node_core::peer::raft_codec::{AppendPieces, decode_append};
+use quorate_node_replica::peer::frame::{
+    Frame, FrameBuilder, FrameError, FrameKind, FrameReader, HEADER_BYTES, decode,
+};
+use quorate_node_replica::peer::raft_codec::{AppendPieces, decode_append};
 
 use crate::support::request;
 

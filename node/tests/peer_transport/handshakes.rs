@@ -9,12 +9,12 @@ use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
 use openraft::raft::VoteRequest;
 use quorate_machine::versions::Versions;
-use quorate_node_core::peer::counters::ChannelKind;
-use quorate_node_core::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
-use quorate_node_core::peer::handshake::{PROTOCOL_VERSION, read_welcome};
-use quorate_node_core::peer::limits::ADDRESS_GREETINGS_MAX;
-use quorate_node_core::peer::message::{PeerRequest, PeerResponse};
-use quorate_node_core::peer::{CallError, MembershipStatus};
+use quorate_node_replica::peer::counters::ChannelKind;
+use quorate_node_replica::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
+use quorate_node_replica::peer::handshake::{PROTOCOL_VERSION, read_welcome};
+use quorate_node_replica::peer::limits::ADDRESS_GREETINGS_MAX;
+use quorate_node_replica::peer::message::{PeerRequest, PeerResponse};
+use quorate_node_replica::peer::{CallError, MembershipStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -62,7 +62,7 @@ async fn a_node_whose_disk_was_replaced_is_refused_by_the_side_that_knew_it() {
     assert!(reason.contains("whose disk was replaced"), "{reason}");
     two.service.known.lock().insert(1, incarnation(1));
     one.service.known.lock().insert(2, 6);
-    tokio::time::sleep(quorate_node_core::peer::limits::REFUSED_FLOOR).await;
+    tokio::time::sleep(quorate_node_replica::peer::limits::REFUSED_FLOOR).await;
     let reason = refusal(&one, &two, Some(2), DIGEST).await;
     assert!(reason.contains("node 2 is known by disk"), "{reason}");
     // It may have been taken in with it while this node was away, which is to be found out.
@@ -141,7 +141,7 @@ async fn raft_is_refused_before_adoption_and_a_node_adopted_meanwhile_connects_a
     adopted.cluster_id = CLUSTER;
     fresh.identity.store(adopted.into());
     assert_eq!(fresh.net.call(&one.addr, Some(1), DIGEST, soon()).await, Ok(PeerResponse::Done));
-    tokio::time::sleep(quorate_node_core::peer::limits::REFUSED_FLOOR).await;
+    tokio::time::sleep(quorate_node_replica::peer::limits::REFUSED_FLOOR).await;
     assert!(client.vote(vote(), option()).await.unwrap().vote_granted);
 }
 
@@ -297,7 +297,7 @@ async fn a_server_that_is_no_quorate_node_is_refused_and_a_silent_one_given_up()
     for _ in 0..2 {
         let answer = one.net.call(&addr, None, DIGEST, soon()).await;
         assert!(matches!(answer, Err(CallError::NotSent(_))), "{answer:?}");
-        tokio::time::sleep(quorate_node_core::peer::limits::REDIAL_FLOOR).await;
+        tokio::time::sleep(quorate_node_replica::peer::limits::REDIAL_FLOOR).await;
     }
     drop(accepting.await.unwrap());
 }

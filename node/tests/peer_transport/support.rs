@@ -18,14 +18,14 @@ use parking_lot::Mutex;
 use quorate_machine::codec::FORMAT_VERSION;
 use quorate_machine::types::NodeDisk;
 use quorate_machine::versions::Versions;
-use quorate_node_core::peer::handshake::PROTOCOL;
-use quorate_node_core::peer::message::{PeerRequest, PeerResponse};
-use quorate_node_core::peer::raft_codec::RaftAnswer;
-use quorate_node_core::peer::raft_rpc::SnapshotIntake;
-use quorate_node_core::peer::{
+use quorate_node_core::tls::PortTls;
+use quorate_node_replica::peer::handshake::PROTOCOL;
+use quorate_node_replica::peer::message::{PeerRequest, PeerResponse};
+use quorate_node_replica::peer::raft_codec::RaftAnswer;
+use quorate_node_replica::peer::raft_rpc::SnapshotIntake;
+use quorate_node_replica::peer::{
     Levels, LocalPeer, MembershipStatus, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve,
 };
-use quorate_node_core::tls::PortTls;
 use quorate_store::identity::Identity;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, VoteRecord};
 use quorate_store::raft::{EncodedBatch, LogEntry, LogId, Member, TypeConfig, Vote};

@@ -9,11 +9,11 @@ use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
 use openraft::network::{NetVote, RPCOption};
 use openraft::raft::VoteRequest;
-use quorate_node_core::peer::handshake::Refusal;
-use quorate_node_core::peer::members::MemberQuestion;
-use quorate_node_core::peer::message::{PeerRequest, PeerResponse};
-use quorate_node_core::peer::{CallError, MembershipStatus, PeerTimings};
 use quorate_node_core::tls::{Authority, Lifetime, Port, PortTls, Subject, TlsFiles};
+use quorate_node_replica::peer::handshake::Refusal;
+use quorate_node_replica::peer::members::MemberQuestion;
+use quorate_node_replica::peer::message::{PeerRequest, PeerResponse};
+use quorate_node_replica::peer::{CallError, MembershipStatus, PeerTimings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -269,7 +269,7 @@ async fn a_node_that_nobody_knows_asks_only_to_become_a_member() {
 
     // It became one while this node was away: others say so. What only a leader answers, it does not.
     two.service.confirmed.lock().push(1);
-    tokio::time::sleep(quorate_node_core::peer::limits::REFUSED_FLOOR).await;
+    tokio::time::sleep(quorate_node_replica::peer::limits::REFUSED_FLOOR).await;
     assert!(raft.vote(VoteRequest::new(leader_vote(), None), option()).await.unwrap().vote_granted);
     let digest = async {
         while one.net.call(&two.addr, Some(2), PeerRequest::Digests, soon()).await.is_err() {

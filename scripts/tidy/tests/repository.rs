@@ -52,8 +52,8 @@ const CIRCLES_LEFT: [(&str, &[&str]); 6] = [
     ("cluster-tests/src", &["history/mod.rs", "workload/mod.rs"]),
 ];
 
-/// Directory of names in `ARCHITECTURE.md` that do not begin at the root: the table of the way in has such.
-const CORE: &str = "node/core/src/";
+/// Directories of names in `ARCHITECTURE.md` that do not begin at the root: the way of a CAS and the table of the way in have such.
+const HOMES: [&str; 2] = ["node/core/src/", "node/replica/src/"];
 
 /// The graph of all files.
 fn modules() -> Modules {
@@ -113,7 +113,7 @@ fn architecture_names_what_exists() {
         count += 1;
         // The last name may be its directory, or lie beside it.
         let home = last.trim_end_matches('/').rsplit_once('/').map_or(String::new(), |(home, _)| format!("{home}/"));
-        let places = ["", CORE, &last, &home].map(|place| format!("{place}{name}"));
+        let places = ["", HOMES[0], HOMES[1], &last, &home].map(|place| format!("{place}{name}"));
         match places.into_iter().find(|place| is_there(place)) {
             Some(place) => last = place,
             None => missing.push(name),

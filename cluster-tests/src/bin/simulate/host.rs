@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_node::config::Config;
 use quorate_node::server::{self, Ended, Surroundings};
-use quorate_node_core::app::App;
+use quorate_node_replica::app::App;
 use quorate_store::log::{LogOptions, LogStore};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;

@@ -13,7 +13,7 @@ use cluster_tests::history::Recorder;
 use cluster_tests::history::record::Fault;
 use cluster_tests::{Answer, Connection, Request};
 use quorate_node::config::{Args, Config};
-use quorate_node_core::app::archive::ArchiveSettings;
+use quorate_node_replica::app::archive::ArchiveSettings;
 use quorate_store::quarantine::{self, Cause, Quarantine};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -21,7 +21,7 @@ const LINE_BYTES_MAX: usize = 4 * 1024;
 /// Fields that may show a name: the path of a request, a row of the state, what a contained fault says of one, and who asks.
 const LEFT_OUT: [&str; 5] = ["path", "fault", "work", "key", "account"];
 /// Where such a field is a file of the operator's.
-const OF_FILES: [&str; 3] = ["quorate_node_core::app", "quorate_node::config", "quorate_node_core::unix_socket"];
+const OF_FILES: [&str; 3] = ["quorate_node_replica::app", "quorate_node::config", "quorate_node_core::unix_socket"];
 /// What a line begins with that goes on with the words of a bug: those may name what it was about.
 const OF_BUGS: &str = "a bug ";
 
@@ -142,7 +142,7 @@ mod tests {
             tracing::error!(fault = %"row secret", work = %"secret", "a command faulted");
             tracing::warn!(account = "user secret", holds = 7, "an account has its share");
             tracing::error!("a bug was met and contained: at secret\nsecret");
-            tracing::info!(target: "quorate_node_core::app::backup_schedule", path = %"/backups/x", "took a backup");
+            tracing::info!(target: "quorate_node_replica::app::backup_schedule", path = %"/backups/x", "took a backup");
         });
         let is = |line: usize, end: &str| assert!(lines[line].ends_with(end), "{}", lines[line]);
         is(0, "quorate_node_core::logging::recent::tests: it happened node=3 why=one\\ntwo");

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use quorate_archive::{Archive, ArchiveError, BaseName, Form, Keys, Location, SegmentName, Target, Verified};
 use quorate_machine::types::Key;
-use quorate_node_core::rebuild::{Begin, RebuildError, Scratch, Source, Unwatched};
+use quorate_node_replica::rebuild::{Begin, RebuildError, Scratch, Source, Unwatched};
 use quorate_store::offline::{Replay, Replayed};
 use rand::RngExt;
 use rand::rngs::StdRng;

@@ -1,0 +1,199 @@
+//! This node behind the seam to the protocols.
+//!
+//! Owns which service answers what. Never does anything itself.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use quorate_api::StatusAnswer;
+use quorate_feed::Feed;
+use quorate_machine::query::{KeyRead, ListQuery, Observed, Queries, ReadPosition, StateFault};
+use quorate_machine::types::{Action, Command, Entry, Key, QueueName, Reply, Revision, SessionId, WallMillis};
+use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
+use quorate_node_core::backend::{
+    AppError, Backend, Consistency, Coordination, DigestAt, IsDone, LeaderHint, LockPlace, Renewed, Renewer, Repaired,
+};
+use quorate_store::backup::BackupError;
+
+use super::App;
+use super::backup::BackupFor;
+
+macro_rules! of_state {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
+        impl Queries for App {
+            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
+                self.state().get(key)
+            }
+
+            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
+                self.state().count(query)
+            }
+
+            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
+                self.state().version(key, revision)
+            }
+
+            fn access_revision(&self) -> Revision {
+                self.state().access_revision()
+            }
+
+            $(
+                fn $name(&self, $($argument: $type),*) -> Result<$answer, StateFault> {
+                    self.state().$name($($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+quorate_machine::each_query!(of_state);
+
+impl Backend for App {
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+        Box::pin(App::write(self, command, deadline))
+    }
+
+    fn is_dear(&self, action: &Action) -> bool {
+        App::is_dear(self, action)
+    }
+
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+        Box::pin(App::read_barrier(self, consistency, deadline))
+    }
+
+    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+        Box::pin(App::hand_over(self, to, deadline))
+    }
+
+    fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+        Box::pin(App::members_seen(self, deadline))
+    }
+
+    fn change_members(
+        &self,
+        context: MemberRequest,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<MemberReply, AppError>> {
+        Box::pin(App::change_members(self, context, deadline))
+    }
+
+    fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()> {
+        Box::pin(self.state().wait_key_change(key, seen, wait))
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        self.state().feed()
+    }
+
+    fn wait_tasks<'a>(
+        &'a self,
+        queue: &'a QueueName,
+        revision: Revision,
+        wall: (WallMillis, Instant),
+        until: Instant,
+    ) -> BoxFuture<'a, Result<bool, StateFault>> {
+        Box::pin(self.state().wait_tasks(queue, revision, wall, until))
+    }
+
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        self.state().dry_run(command, self.wall_now())
+    }
+
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        self.state().rehearse(self.wall_now(), next)
+    }
+
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()> {
+        match self.backups().back_up(BackupFor::Client, sink, begun) {
+            Ok(_) => {
+                self.backups().ledger().note_completed(BackupFor::Client);
+                Ok(())
+            }
+            Err(error) => {
+                self.backups().ledger().note_failed(BackupFor::Client);
+                Err(match error {
+                    BackupError::Io(error) => error,
+                    other => io::Error::other(other),
+                })
+            }
+        }
+    }
+
+    fn digest(&self) -> DigestAt {
+        let applied = self.state().applied();
+        DigestAt { at: applied.at, digest: applied.digest }
+    }
+
+    fn position(&self) -> ReadPosition {
+        self.state().position()
+    }
+
+    fn leader_hint(&self) -> LeaderHint {
+        self.leader_hint()
+    }
+
+    fn staleness_ms(&self) -> Option<u64> {
+        self.staleness_ms()
+    }
+
+    fn status(&self) -> StatusAnswer {
+        self.status()
+    }
+
+    fn wall_now(&self) -> WallMillis {
+        self.wall_now()
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        self.quarantine()
+    }
+
+    fn repair(&self, node: u64, deadline: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
+        Box::pin(App::repair(self, node, deadline))
+    }
+
+    fn unready_reason(&self) -> Option<String> {
+        self.unready_reason()
+    }
+}
+
+impl Coordination for App {
+    fn renew(
+        &self,
+        renewer: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(App::renew(self, renewer, sessions, deadline))
+    }
+
+    fn owners_of<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+        Box::pin(App::owners_of(self, sessions, deadline))
+    }
+
+    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.state().wait_applied(index))
+    }
+
+    fn wait_woken<'a>(
+        &'a self,
+        waker: &'a Key,
+        wait: Duration,
+        is_done: IsDone<'a>,
+    ) -> BoxFuture<'a, Result<(), StateFault>> {
+        Box::pin(async move {
+            let _waiting = self.count_waiting();
+            self.state().wait_woken(waker, wait, is_done).await
+        })
+    }
+
+    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
+        Box::new(self.lock_turns().place(key))
+    }
+}
