@@ -35,6 +35,7 @@ use quorate_node_core::logging::LogFormat;
 use quorate_node_core::millis::millis;
 use quorate_node_core::tls::{Port, TlsFiles};
 use quorate_node_core::traces::TraceParents;
+use quorate_node_port::ServeSettings;
 use quorate_node_replica::app::archive::ArchiveSettings;
 use quorate_node_replica::app::backup_schedule::BackupSchedule;
 use quorate_node_replica::app::bootstrap::JoinCredential;
@@ -42,8 +43,6 @@ use quorate_node_replica::app::members::admission::JoinPolicy;
 use quorate_node_replica::peer::PeerTimings;
 use quorate_store::identity::{self, IdentityError};
 use tracing_subscriber::filter::Targets;
-
-use crate::client_port::ServeSettings;
 
 pub use args::Args;
 pub use check::DEV_CLIENT_LISTEN;

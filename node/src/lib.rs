@@ -5,7 +5,6 @@
 // A server says things through its log.
 #![warn(clippy::print_stdout)]
 
-pub mod client_port;
 pub mod commands;
 pub mod config;
 pub mod dev;

@@ -8,12 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use quorate_node::client_port::threads::{self, ClientThreads};
 use quorate_node::commands::{self, Command, CommandError};
 use quorate_node::config::{Args, Config};
 use quorate_node::dev;
 use quorate_node::server::{self, Ended, Surroundings};
 use quorate_node_core::logging;
+use quorate_node_port::threads::{self, ClientThreads};
 use quorate_threads::watchdog;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};

@@ -29,6 +29,7 @@ use quorate_node_core::slow::SlowLog;
 use quorate_node_core::tls::reload::{self, TlsSamples};
 use quorate_node_core::traces::{TraceCounts, Traces};
 use quorate_node_core::unix_socket::UnixSocket;
+use quorate_node_port::{ServeSettings, route_templates, serve};
 use quorate_node_replica::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use quorate_node_replica::app::backup::{BackupLedger, BackupSamples};
 use quorate_node_replica::app::bootstrap::{self, NoMember, Refused};
@@ -60,7 +61,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::client_port::{self, ServeSettings, route_templates};
 use crate::config::{Auth, ClientSocket, Config};
 use crate::node_tls::NodeTls;
 use crate::raft_config;
@@ -687,10 +687,9 @@ impl Node {
             beside: Vec::new(),
             ..serve_settings.clone()
         };
-        let admin = listeners
-            .admin
-            .map(|listener| client_port::serve(listener, None, api.clone(), admin_settings, clients_end.clone()));
-        let clients = client_port::serve(listeners.clients, listeners.socket, api, serve_settings, clients_end.clone());
+        let admin =
+            listeners.admin.map(|listener| serve(listener, None, api.clone(), admin_settings, clients_end.clone()));
+        let clients = serve(listeners.clients, listeners.socket, api, serve_settings, clients_end.clone());
         let clients = watchdog::spawn(async move {
             tokio::join!(clients, OptionFuture::from(admin));
         });

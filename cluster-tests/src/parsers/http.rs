@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_machine::types::{Command, Rejection};
-use quorate_node::client_port::{ServeSettings, route_templates, serve};
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
@@ -19,6 +18,7 @@ use quorate_node_core::gateway::auth::authenticator::AuthSettings;
 use quorate_node_core::gateway::hosts::AllowedHosts;
 use quorate_node_core::gateway::versions::EtcdVersion;
 use quorate_node_core::metrics::Metrics;
+use quorate_node_port::{ServeSettings, route_templates, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Runtime;

@@ -24,11 +24,11 @@ mod requests;
 mod rows;
 
 #[expect(dead_code, reason = "shared with the tests of the node, each of which uses a part")]
-#[path = "../../../node/tests/http_api/memory_node/mod.rs"]
+#[path = "../../../node/http/tests/http_api/memory_node/mod.rs"]
 mod memory_node;
 
 #[expect(dead_code, reason = "shared with the tests of the node, which reset streams too")]
-#[path = "../../../node/tests/http_api/http_2.rs"]
+#[path = "../../../node/http/tests/http_api/http_2.rs"]
 mod http_2;
 
 /// One family of parsers.

@@ -145,7 +145,7 @@ async fn the_type_of_an_error_is_a_page_that_the_node_serves() {
 
 #[test]
 fn the_documentation_has_a_section_for_each_error() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/errors.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
     let wanted = error_catalogue();
     if std::env::var_os("QUORATE_WRITE_DOCS").is_some() {
         std::fs::write(path, &wanted).expect("written");

@@ -9,8 +9,8 @@ use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_api::{Applied, ErrorCode, Problem};
-use quorate_node::client_port::ServeSettings;
-use quorate_node::client_port::threads::{self, ClientThreads};
+use quorate_node_port::ServeSettings;
+use quorate_node_port::threads::{self, ClientThreads};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use quorate_node::client_port::ServeSettings;
 use quorate_node_core::backend::Backend;
 use quorate_node_core::gateway::api::ApiSettings;
+use quorate_node_port::ServeSettings;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 

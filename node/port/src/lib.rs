@@ -4,6 +4,11 @@
 //! stalled, too many, drained. Connections that have shown nothing are evicted first ([`EvictingLimit`]). Deadlines of bodies
 //! and requests are those of `http`.
 
+// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+// A server says things through its log.
+#![warn(clippy::print_stdout)]
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;

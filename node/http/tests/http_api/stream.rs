@@ -11,8 +11,8 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use quorate_api::{AnswerLine, Applied, ErrorCode, Op, OpKind, OpLine, Problem};
 use quorate_machine::types::{ContentKind, Value};
-use quorate_node::client_port::ServeSettings;
 use quorate_node_core::gateway::api::ApiSettings;
+use quorate_node_port::ServeSettings;
 use serde_json::json;
 use tokio::net::TcpStream;
 

@@ -50,7 +50,7 @@ async fn the_openapi_document_has_every_route_method_and_error() {
 
 #[test]
 fn the_operators_guide_lists_all_that_is_open_to_all() {
-    const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+    const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
     let chapter = OPERATIONS.split("## Authentication and audit").nth(1).expect("a chapter");
     let list = chapter.split("are open to all").next().expect("a list");
     let is_open = |route: &&Route| route.operations().iter().any(|operation| operation.policy.guard == Guard::None);
@@ -264,7 +264,7 @@ fn breaches(kept: &Json, now: &Json, place: &str, found: &mut Vec<String>) {
 
 #[tokio::test]
 async fn the_api_keeps_what_its_document_promises() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
     let server = Server::start().await;
     let mut now = server.get("/openapi.json").await.json();
     promises(&mut now, false);

@@ -9,7 +9,6 @@ use quorate_machine::access::{Grant, Permission};
 use quorate_machine::types::{
     AccessOp, Action, ContentKind, NewToken, Outcome, RoleName, SessionOp, SessionReply, UserName, Value, WallMillis,
 };
-use quorate_node::client_port::ServeSettings;
 use quorate_node_core::backend::AppError;
 use quorate_node_core::gateway::api::ApiSettings;
 use quorate_node_core::gateway::auth::audit::AuditFile;
@@ -18,6 +17,7 @@ use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::auth::root::RootToken;
 use quorate_node_core::token_text::TokenText;
 use quorate_node_http::all_routes;
+use quorate_node_port::ServeSettings;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
 
