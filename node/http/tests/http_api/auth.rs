@@ -937,11 +937,18 @@ async fn the_trail_of_a_key_tells_who_did_what() {
     let guarded = Guarded::start().await;
     let headers = [JSON, ("Idempotency-Key", "mine"), ("Authorization", &format!("Bearer {}", guarded.app))];
     assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status / 100, 2);
+    let stale = [JSON, ("If-Match", "\"1\""), headers[2]];
+    assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &stale, b"2").await.status, 412);
     let trail = guarded.ask(&guarded.app, "GET", "/v1/audit?key=orders/k", "").await;
     assert_eq!(trail.status, 200, "{}", trail.text());
     let line = &trail.json()["lines"][0];
     assert_eq!((&line["principal"], &line["request_id"]), (&"app".into(), &"mine".into()));
     assert_eq!((&line["op"], &line["effect"]), (&"upsert".into(), &"changed".into()));
+    let refused = &trail.json()["lines"][1];
+    assert_eq!(
+        (&refused["op"], &refused["effect"], &refused["refusal"]),
+        (&"replace".into(), &"refused".into(), &"cas_mismatch".into())
+    );
     for (bad, pointer) in [
         ("/v1/audit", "query:key"),
         ("/v1/audit?key=", "query:key"),

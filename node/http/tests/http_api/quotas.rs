@@ -34,6 +34,8 @@ async fn a_quota_is_set_shown_and_removed() {
     let subject = QuotaSubject::Prefix(b"t/acme/".to_vec());
     assert_eq!(last_op(&server), QuotaOp::Set { subject: subject.clone(), bounds });
 
+    let counting: QuotaAnswer = read(&server.get("/v1/quotas/prefixes/t/acme/").await);
+    assert_eq!(counting.state, Some(QuotaState::Counting), "nobody has looked at what is there");
     server.backend.maintain(Maintenance::Count);
     assert_eq!(server.put_json("/v1/kv/t/acme/1", "1").await.status, 201);
     assert_eq!(server.ask("POST", "/v1/tasks/t%2Facme%2Fq", &[JSON], b"{}").await.status, 201);
