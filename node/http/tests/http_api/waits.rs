@@ -66,6 +66,7 @@ impl Held {
 
     /// A later question of the session is hung up on.
     fn hang_up(&self) {
+        self.act(|lock, session| LockOp::Listen { lock, session });
         let question = Question::Numbered(self.asked());
         self.act(|lock, session| LockOp::HangUp { lock, session, question });
     }
