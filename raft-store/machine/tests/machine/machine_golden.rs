@@ -475,11 +475,13 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             other => panic!("{other:?} in {line}"),
         }
     }
-    match verb {
-        "insert" => op.expect.presence = Presence::Absent,
-        "replace" => op.expect.presence = Presence::Present,
-        _ => {}
-    }
+    let presence = match verb {
+        "insert" => Presence::Absent,
+        "replace" => Presence::Present,
+        _ => op.expect.presence,
+    };
+    assert!([Presence::Any, presence].contains(&op.expect.presence), "it contradicts itself: {line}");
+    op.expect.presence = presence;
     (op, request_id, principal)
 }
 
