@@ -38,8 +38,7 @@ pub use coordination::{
 pub use entry::{ContentKind, Entry, EntryMeta, Shown, Value};
 pub use key::{Key, KeyError};
 pub use many::{
-    Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault,
-    TxnRefusal, TxnReply,
+    Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply,
 };
 pub use members::{InvitationRow, MembersFault, MembersOp, MembersReply, NewInvitation, NodeDisk, RemovedRow};
 pub use name::Name;
@@ -51,7 +50,7 @@ pub use ranges::{
     Compared, Comparison, ComparisonOperator, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, Listed,
     RemoveStep, Removed, RevisionFilter,
 };
-pub use rejection::{Bounded, Refusal, Rejection};
+pub use rejection::{Bounded, Refusal, Rejection, TxnRefusal};
 pub use task::{
     AfterFailure, ClaimedTask, NewTask, PlanTask, Recurrence, Requeue, RetryPlan, ScheduledTask, Start, TaskHead,
     TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Ticket,

@@ -172,17 +172,6 @@ pub enum TxnFault {
     },
 }
 
-/// What is wrong with a transaction on the way that it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, bincode::Decode)]
-pub enum TxnRefusal {
-    /// A range is removed that holds a key which the transaction has written.
-    KeyTwice,
-    /// [`ListStep::at`] is older than what can be read.
-    Compacted,
-    /// [`ListStep::at`] is yet to come.
-    Future,
-}
-
 impl Txn {
     /// One that is nothing but a branch: it stands for it, and counts neither as a step nor as a transaction around it.
     pub fn of_branch(branch: Branch) -> Self {

@@ -5,7 +5,7 @@
 
 use bincode::{Decode, Encode};
 
-use super::{AccessFault, BeyondQuota, Guard, Key, MembersFault, Revision, SessionId, Shown, TaskSummary, TxnRefusal};
+use super::{AccessFault, BeyondQuota, Guard, Key, MembersFault, Revision, SessionId, Shown, TaskSummary};
 use crate::codec;
 use crate::document::path::Path;
 use crate::document::{PatchRefusal, TooDear, Unmet};
@@ -194,6 +194,17 @@ pub enum Bounded {
     RequestIds,
     /// The same, of those of the principal who asks.
     OwnRequestIds,
+}
+
+/// What is wrong with a transaction on the way that it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum TxnRefusal {
+    /// A range is removed that holds a key which the transaction has written.
+    KeyTwice,
+    /// [`crate::types::ListStep::at`] is older than what can be read.
+    Compacted,
+    /// [`crate::types::ListStep::at`] is yet to come.
+    Future,
 }
 
 /// The entry that a rejection shows, borrowed as `$borrow` says. Names all that show none, so that a new one is not forgotten.
