@@ -78,7 +78,7 @@
 //! `stream_end` (a stream of events), then the leaves: `endpoints` (which node), `retry` (whether again), `credentials` (who asks),
 //! `transport` (how), `error` (what it means when it fails), `spans` (what is told of it).
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![warn(missing_docs)]
 

@@ -1,7 +1,7 @@
 //! Quorate's storage: a deterministic state machine, the log and the database under it, and the openraft adapters
 //! around it. `ARCHITECTURE.md` at the root of the repository has the whole picture.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

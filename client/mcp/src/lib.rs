@@ -19,7 +19,7 @@
 //!   the connection is the session, in every version.
 //! - An agent that connects by HTTP and dies is noticed only once it was idle for as long as the settings say.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 mod agent;

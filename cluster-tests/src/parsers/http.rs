@@ -119,8 +119,7 @@ impl Served {
         Self::over(MemoryNode::new(), BODY_BYTES_MAX)
     }
 
-    /// A server that takes bodies of so many bytes, and on which nothing that is proposed has any effect: so what a request becomes hangs
-    /// on no request before it, and nothing is proposed by anybody but who asked.
+    /// A server that takes bodies up to `body_bytes_max` and refuses every command. Commands thus depend on one request alone.
     fn refusing(body_bytes_max: usize) -> Self {
         let backend = MemoryNode::new();
         backend.reject_writes(Rejection::NotFound);

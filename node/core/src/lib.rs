@@ -4,7 +4,7 @@
 //! database and no Raft: `quorate-node-replica` has both, behind [`backend`]. Modules point one way: `metrics`, `net` and `tls`, then
 //! `connection` and `backend`, then `gateway`.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

@@ -5,7 +5,7 @@
 //! same as in etcd stands in `docs/etcd.md`. The order of reading: `router`, `method`, `service` and `message` (the way of every call), the groups of calls
 //! (`kv`, `lease`, `watch`, `cluster`, `maintenance`, `auth`, `users`, `roles`, `lock`, `election`), then what they use.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

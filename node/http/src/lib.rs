@@ -5,7 +5,7 @@
 //! (all routes), `service` (the way of every request), the resources, then what they use: `input`, `output`. What another
 //! protocol would share is in [`gateway`](quorate_node_core::gateway).
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

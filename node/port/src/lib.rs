@@ -4,7 +4,7 @@
 //! stalled, too many, drained. Connections that have shown nothing are evicted first ([`EvictingLimit`]). Deadlines of bodies
 //! and requests are those of `http`.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

@@ -3,7 +3,7 @@
 //! Owns no connection of a client: protocols reach it through `quorate_node_core::backend` alone. Modules point one way: `peer`, then `app`,
 //! then `rebuild`.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

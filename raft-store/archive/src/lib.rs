@@ -27,7 +27,7 @@
 //! `<wall>` is the wall clock of the log at the end of the object. It may be walked back, so a piece has in its name also the `<least>`
 //! that the clock shows within: by that, names alone tell which piece is the last that a point of time needs.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![warn(clippy::print_stdout)]
 

@@ -5,7 +5,7 @@
 //!
 //! There is no queue for a follower, only its position. Whoever does not keep up costs nothing but a longer way back.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 // A server says things through its log.
 #![warn(clippy::print_stdout)]

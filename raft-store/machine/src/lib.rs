@@ -4,7 +4,7 @@
 //! Knows no clock, no randomness, no I/O, no database and no network: everything arrives as an argument, so every node
 //! that applies the same log holds the same bytes. `quorate-store` puts RocksDB and openraft round it.
 
-// Where it cannot fail, `expect` says why; where it can, the error has a way to go. Tests may.
+// `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![warn(clippy::print_stdout)]
 

@@ -19,7 +19,7 @@ pub struct MemoryState {
     index: u64,
 }
 
-/// What an entry came to.
+/// The outcome of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// One for each command, in order.
@@ -28,9 +28,9 @@ pub struct Step {
     pub before: Revision,
     /// Each change of a key, in order of revision.
     pub changed: Vec<KeyChange>,
-    /// What else has changed, by the names that [`crate::types::Waker`] gives it.
+    /// Other things that changed, by their names from [`crate::types::Waker`].
     pub woken: BTreeSet<Key>,
-    /// The faults that were contained. Whoever gets this must tell of them: each is a bug.
+    /// The faults that were contained. Each is a bug, and has to be reported by the caller.
     pub contained: Vec<Contained>,
 }
 
@@ -40,8 +40,8 @@ impl MemoryState {
         Self { vars, index, ..Self::default() }
     }
 
-    /// Applies the next entry of the log. What faults on every node alike is contained. An error means that the state must not be used any
-    /// more.
+    /// Applies the next entry of the log. A fault that is the same on every node is contained. After an error the state must not be used
+    /// any more.
     pub fn apply(&mut self, batch: &Batch) -> Result<Step, Fault> {
         let index = self.index + 1;
         let (replies, applied) = machine::applying(|is_containing| {

@@ -38,7 +38,7 @@ macro_rules! mutants {
                 }
             }
 
-            /// What it forgets, for tables.
+            /// The omission, in words for tables.
             pub const fn forgets(self) -> &'static str {
                 match self {
                     $(Self::$variant => $forgets,)*

@@ -62,9 +62,9 @@ pub use waker::Waker;
 /// Condition of a write on the current entry: whether there is one, and which version it is. Both have to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Expect {
-    /// Whether there is an entry.
+    /// The condition on its presence.
     pub presence: Presence,
-    /// Which token it has.
+    /// The condition on its token.
     pub tokens: Tokens,
 }
 
@@ -178,7 +178,7 @@ impl Change {
         matches!(self, Self::Put(_)) || self.patch().is_some()
     }
 
-    /// Whether there has to be an entry for it, whatever the write expects.
+    /// Whether the change needs an entry, in addition to what the write expects.
     pub fn needs_entry(&self) -> bool {
         !matches!(self, Self::Put(_))
     }
@@ -193,7 +193,7 @@ pub enum Expiry {
     Never,
     /// Expires this many milliseconds of cluster clock after the command's own clock stamp.
     After(u64),
-    /// As the collection has it, else never: the default of a put.
+    /// The time of the collection, or never without one: the default of a put.
     Usual,
 }
 

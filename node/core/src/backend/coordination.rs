@@ -1,4 +1,4 @@
-//! What protocols ask of the node about sessions, locks, elections, barriers and latches.
+//! The calls of protocols about sessions, locks, elections, barriers and latches.
 //!
 //! Owns the trait and its words. Never waits for anything but what it says.
 
@@ -16,7 +16,7 @@ pub type Seen<T> = Result<Observed<T>, StateFault>;
 /// Says whether what is waited for has come.
 pub type IsDone<'a> = Box<dyn FnOnce() -> Result<bool, StateFault> + Send + 'a>;
 
-/// What became of some sessions.
+/// The outcome of a renewal of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewed {
     /// Log index of the command; of the last one, where it took several.
@@ -25,11 +25,11 @@ pub struct Renewed {
     pub revision: Revision,
     /// Cluster clock at which it was evaluated.
     pub clock: ClusterMillis,
-    /// Of each session, in order: its time to live and when it ends; nothing where there is none.
+    /// For each session, in order: its time to live and its end; `None` without such a session.
     pub each: Vec<Option<(u64, ClusterMillis)>>,
 }
 
-/// Who takes turns: a user, or, where nobody is asked who they are, where they ask from.
+/// The account whose renewals take turns: a user, or an address without authentication.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Renewer(String);
 
@@ -39,7 +39,7 @@ impl Renewer {
         Self(format!("user {name}"))
     }
 
-    /// Whoever asks from there.
+    /// The callers at an address.
     pub fn from(place: &str) -> Self {
         Self(format!("from {place}"))
     }

@@ -37,7 +37,7 @@ pub enum Consistency {
     /// Sees every write acknowledged before the read began.
     #[default]
     Linearizable,
-    /// Whatever this node has.
+    /// The state of this node, however old.
     Local,
     /// At least this revision; waits for it.
     AtLeast(Revision),
@@ -52,7 +52,7 @@ pub struct LeaderHint {
     pub leader_id: Option<u64>,
 }
 
-/// What a repair came to.
+/// The outcome of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repaired {
     /// The node has the leader's state and serves again.

@@ -147,8 +147,8 @@ impl BulkTally {
     }
 }
 
-/// Whether a refusal is what was asked for. An insert, and no other operation, leaves what is there as it is: that is what makes a load
-/// that is repeated harmless. An `if` says of which entries there is something to do, as it does in a change of all that match.
+/// Whether a refusal counts as skipped. An insert leaves an entry that exists as it is, so a repeated load does no harm; no other operation
+/// is refused for that. An `if` selects entries, as in a change of all that match.
 fn is_skip(why: &Rejection) -> bool {
     matches!(why, Rejection::AlreadyExists { .. } | Rejection::ConditionNotMet { .. })
 }

@@ -20,7 +20,7 @@ const TAG_SHOWN_CHARS: usize = 40;
 /// What the headers of a write ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Precondition {
-    /// What is expected of the entry as it is. There must be one where there is an `If-Match`.
+    /// The condition on the current entry. `If-Match` requires one.
     pub expect: Expect,
     /// The words about a tag in `If-Match` that can match nothing.
     odd: Option<String>,

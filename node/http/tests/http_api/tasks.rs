@@ -218,7 +218,7 @@ async fn verbs_ask_for_what_they_say() {
         let TaskVerb::Fail { error, then, .. } = last_verb(&server).1 else { panic!("not a failure") };
         assert_eq!((then, error.len()), (expected, 4_096));
     }
-    // What was given back is due again.
+    // Tasks that were given back are due again.
     assert_eq!(kill(&server).await, "d");
     let answer: TasksRequeued = read(&post(&server, "/v1/tasks/q/requeue", json!({"limit": 1})).await);
     assert_eq!((answer.count, answer.more), (1, true));
@@ -296,7 +296,7 @@ async fn a_task_is_given_out_when_its_time_has_come() {
         });
     let answer: TaskClaimAnswer = read(&answer);
     assert_eq!((answer.count, answer.tasks[0].attempt), (1, 1));
-    // Who held it does not say what came of it.
+    // The holder does not report an outcome.
     server.backend.advance(Duration::from_millis(1_000));
     let late = json!({"id": "t", "token": answer.tasks[0].token});
     assert_eq!(post(&server, "/v1/tasks/q/complete", late).await.problem().code, ErrorCode::NotLockHolder);

@@ -160,7 +160,7 @@ async fn the_end_of_the_wait_gives_the_place_up_and_says_what_came_of_it() {
     let again = post(server, "/v1/locks/l/acquire", body).await.problem();
     assert_eq!((again.code, again.applied), (ErrorCode::Locked, Applied::No));
 
-    // What came in between, and only the log knows.
+    // An entry that only the log has seen.
     for (done, status) in [(LockReply::Held { token: 60 }, 200), (LockReply::Waiting { place: 51, asked: 12 }, 202)] {
         let asked = server.backend.commands().len();
         let between = async {
@@ -241,7 +241,7 @@ async fn what_was_granted_to_another_question_is_told_once_the_log_knows() {
     };
     let (response, ()) = tokio::join!(held.acquire(LONG_MS), grant);
     assert!(read::<AcquireAnswer>(&response).token > Some(held.token));
-    // Whoever asked then may hang up, and the node that sees it gives up what was told to nobody.
+    // The caller may hang up at that moment. The node then gives up the lock, because nobody knows that it was granted.
     let listen = LockOp::Listen { lock: lock("l"), session: held.session };
     assert_eq!(held.server.backend.commands()[1].action, Action::Lock(listen));
 }
@@ -401,7 +401,7 @@ async fn an_observer_sees_the_present_state_and_then_each_change() {
         "in silence it says how far it is"
     );
 
-    // Who goes on sees only what came after.
+    // A reader that goes on sees only later changes.
     let mut later = server.connect().await;
     later.send_request("GET", "/v1/elections/e/observe", &[("Last-Event-ID", "4")], b"").await;
     later.until(b"\r\n\r\n").await;
@@ -490,7 +490,7 @@ async fn the_end_of_the_wait_for_an_entry_is_told_as_without_one() {
     assert!(begun.elapsed() >= Duration::from_millis(30));
     assert_eq!((problem.status, problem.code, problem.applied), (423, ErrorCode::Locked, Applied::No));
     assert!(problem.current.is_some_and(|current| current.locked));
-    // A retry does not wait anew, though the entry is free by now: one request id is told one thing.
+    // A retry is answered as the first request was, and does not wait, although the entry is free by now.
     write_with(&server, &key).await;
     let again = lock_entry(&server, LONG_MS).await.problem();
     assert_eq!((again.code, again.applied, again.replayed), (ErrorCode::Locked, Applied::No, true));

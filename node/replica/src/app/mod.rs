@@ -1,4 +1,4 @@
-//! What a node can do for its clients, without any HTTP in it.
+//! The operations of a node for its clients, without HTTP.
 //!
 //! Owns how the services of a node are put together: the write path, the read path, sessions, turns to lock entries, the members, the room
 //! for more and the upkeep. Never touches RocksDB or a socket itself.
@@ -92,7 +92,7 @@ pub use waiting::{Waiting, WaitingCount};
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
 
-/// What is said where a node lacks room.
+/// The error of a node that lacks room.
 fn no_space(node_id: NodeId, lack: Lack) -> AppError {
     AppError::NoSpace(match lack {
         Lack::Disk { free, needed } => format!(
@@ -252,7 +252,7 @@ impl App {
         self.members().peers()
     }
 
-    /// What is known of the members' wall clocks.
+    /// The members' wall clocks, as far as they are known.
     pub fn wall_clocks(&self) -> &WallClocks {
         &self.inner.wall_clocks
     }
@@ -407,7 +407,7 @@ impl App {
         self.reads().trust_disk();
     }
 
-    /// Whether the data disk would have room for writes yet if something else took so many bytes.
+    /// Whether writes would still have room on the data disk if something else took `bytes` of it.
     pub fn has_room_beside(&self, bytes: u64) -> bool {
         self.space().has_room_beside(bytes)
     }

@@ -15,7 +15,7 @@ use super::integrity::Integrity;
 use super::read_index::ReadIndex;
 use super::view::{TRY_AGAIN, View, wait_for_leader};
 
-/// After so long a node that was started asks anew how far the others are.
+/// Pause of a restarted node before it asks again how far the others are.
 const RECOVERY_TRY: Duration = Duration::from_secs(5);
 
 /// Why a node that was started again shows nothing yet: it would be less than it showed before.
@@ -117,7 +117,7 @@ impl ReadPath {
         if self.is_recovered() { Ok(()) } else { Err(AppError::NotReady(RECOVERING.into())) }
     }
 
-    /// Refuses a revision of another history: this one may lack what the caller saw there. 0 and 1 are nobody's.
+    /// Refuses a revision of another history, since this one may lack what the caller saw there. 0 and 1 belong to no history.
     fn check_epoch(&self, revision: Revision) -> Result<(), AppError> {
         match self.state.epoch_revision() {
             begun if revision > 1 && revision < begun => Err(AppError::AnotherEpoch { revision, begun }),

@@ -40,9 +40,8 @@ impl Sessions {
         timings::on(Part::Log, self.renewals.renew(renewer, sessions, deadline)).await
     }
 
-    /// The owner of each session; nothing where there is none. No log entry is needed for that. That there is none is said of what the
-    /// cluster knows, by a read index that all who ask at the same time share: what a node that is behind knows may be older than what
-    /// the caller was told already.
+    /// The owner of each session; `None` without such a session. Needs no log entry. A session that this node does not know is looked for
+    /// again after a read index, which concurrent callers share: a node that is behind may not have it yet.
     pub async fn owners_of(
         &self,
         sessions: &[SessionId],

@@ -96,7 +96,7 @@ impl DiskSpace {
         self.quota.bytes_max
     }
 
-    /// Whether the data disk would have room for writes yet if something else took so many bytes.
+    /// Whether writes would still have room on the data disk if something else took `bytes` of it.
     pub fn has_room_beside(&self, bytes: u64) -> bool {
         self.guard.has_room_beside(bytes)
     }

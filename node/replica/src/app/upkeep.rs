@@ -1,4 +1,4 @@
-//! What a node does beside the requests of its clients: snapshots out of turn, backups, the archive, and its certificates.
+//! Work of a node beside the requests of its clients: snapshots out of turn, backups, the archive, and its certificates.
 //!
 //! Owns nothing but the parts for that, and their warnings. Never decides that one of them is due.
 

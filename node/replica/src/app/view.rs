@@ -76,7 +76,7 @@ impl View {
         self.now().leader.is_some() && self.silence_ms().is_some_and(fresh)
     }
 
-    /// What a request comes to that found no leader until its deadline. Not applied.
+    /// The error of a request that found no leader until its deadline. Not applied.
     pub fn no_leader_error(&self) -> AppError {
         if self.hears_leader() { AppError::TimeoutNotProposed } else { AppError::NoLeader }
     }

@@ -80,7 +80,7 @@ impl WritePath {
         }
         let mut may_be_in_log = false;
         loop {
-            // What is said of a later try must not hide that an earlier one may be in the log.
+            // The error of a later try must not hide that an earlier one may be in the log.
             let of_all_tries = |error| if may_be_in_log { AppError::Unknown } else { error };
             let seen = self.view.subscribe();
             let submitted = self.proposer.submit(encoded.clone(), urgency, false, deadline).map_err(of_all_tries)?;

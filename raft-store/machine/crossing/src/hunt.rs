@@ -16,7 +16,7 @@ pub const LONGEST: Duration = Duration::from_secs(60);
 /// What came of looking for one.
 #[derive(Debug, Clone)]
 pub struct Hunted {
-    /// Which one.
+    /// The deliberate bug.
     pub mutant: Mutant,
     /// Commands applied until it was found, or altogether.
     pub commands: u64,

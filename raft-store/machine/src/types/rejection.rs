@@ -57,7 +57,7 @@ pub enum Rejection {
     },
     /// A patch that does not fit the document.
     PatchFailed {
-        /// Where, and why; pointers from `/patch` on.
+        /// The place and the reason; pointers begin with `/patch`.
         refusal: Box<PatchRefusal>,
         /// The entry as it is.
         current: Shown,
@@ -96,7 +96,7 @@ pub enum Rejection {
     SessionExpired(SessionId),
     /// The token of a guard does not hold the lock. Holds one that does, if any.
     GuardFailed {
-        /// What was asked for.
+        /// The guard of the command.
         guard: Box<Guard>,
         /// The newest token that holds it.
         holder: Option<Revision>,
@@ -125,7 +125,7 @@ pub enum Rejection {
     BarrierOpen,
     /// More of something than there may be.
     TooMany {
-        /// Of what.
+        /// The things that there are too many of.
         what: Bounded,
         /// How many there may be.
         limit: u64,
@@ -165,7 +165,7 @@ impl From<TooDear> for Rejection {
     }
 }
 
-/// What there may be only so many of.
+/// Things with a bound on their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Bounded {
     /// Sessions in the cluster.
@@ -196,7 +196,7 @@ pub enum Bounded {
     OwnRequestIds,
 }
 
-/// What is wrong with a transaction on the way that it takes.
+/// The fault of a transaction on the way that it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum TxnRefusal {
     /// A range is removed that holds a key which the transaction has written.
@@ -295,7 +295,7 @@ impl Rejection {
     }
 }
 
-/// Declares [`Refusal`], by the rejections of the same names and by the faults that make another error for whoever asked.
+/// Declares [`Refusal`]: one kind for each rejection of the same name, and one for each fault that has an error code of its own.
 macro_rules! refusals {
     ($($same:ident)*; $($(#[$doc:meta])* $fault:ident,)*) => {
         /// The kind of a [`Rejection`], without its details: the audit keeps it.

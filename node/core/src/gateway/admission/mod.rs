@@ -99,7 +99,7 @@ pub struct AdmissionRequest<'c> {
     pub permit: &'c Permit,
     /// The account that pays for it; set here, and left empty where accounts are not bounded.
     pub account: &'c OnceLock<Spender>,
-    /// Whether it is served whatever its account owes.
+    /// Set for a request that is served although its account owes.
     pub is_vital: bool,
     /// The time at which the answer has to be there.
     pub deadline: Instant,

@@ -9,7 +9,7 @@ use quorate_node_core::backend::{AppError, Backend, Consistency, Coordination, I
 
 use super::MemoryNode;
 
-/// Whoever looks first once there is no lock has the turn.
+/// A place without a queue: the first caller that finds no lock has the turn.
 struct Place {
     node: MemoryNode,
     key: Key,
@@ -60,7 +60,7 @@ impl Coordination for MemoryNode {
     ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
         Box::pin(async move {
             let mut seen = self.session_owners(sessions)?;
-            // Of what the log would refuse all gets as far as there.
+            // A command of any session has to reach the log where the log refuses all commands.
             if self.with(|node| node.faults.refuses_all()) {
                 seen.found.iter_mut().for_each(|owner| *owner = Some(String::new()));
             }

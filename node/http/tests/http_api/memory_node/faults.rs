@@ -1,6 +1,6 @@
-//! Where a node in memory fails or waits on purpose, whatever its state is.
+//! Failures and delays of a node in memory, as a test orders them.
 //!
-//! Owns what a test says of that. Never touches the state.
+//! Owns these orders. Never touches the state.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ use quorate_node_core::backend::AppError;
 
 use super::MemoryNode;
 
-/// What a test said.
+/// The orders of a test.
 #[derive(Default)]
 pub struct Faults {
     /// Keys whose writes wait.
@@ -23,11 +23,11 @@ pub struct Faults {
     reads: Option<AppError>,
     /// Writes are refused for this.
     rejection: Option<Rejection>,
-    /// What the next commands come to.
+    /// Outcomes of the next commands.
     outcomes: VecDeque<Outcome>,
-    /// What the next query of a name is answered with.
+    /// The answer to the next query, by the name of the query.
     answers: BTreeMap<&'static str, Box<dyn Any + Send>>,
-    /// What this node has not heard of yet.
+    /// A command that this node has not applied yet.
     news: Option<Action>,
     unready: Option<String>,
     /// Whether all that is written is known to take much work.
@@ -50,7 +50,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// What the last of so many commands comes to, where a test said it.
+    /// The ordered outcome of the last of `asked` commands, if there is one.
     pub fn end_of_write(&mut self, asked: usize) -> Option<Result<Outcome, AppError>> {
         if let Some((from, error)) = &self.writes
             && asked > *from
@@ -63,17 +63,17 @@ impl Faults {
         self.outcomes.pop_front().map(Ok)
     }
 
-    /// Whether every command is refused, whatever the state is.
+    /// Whether a test ordered that every command be refused.
     pub fn refuses_all(&self) -> bool {
         self.rejection.is_some()
     }
 
-    /// What a read comes to before it is evaluated.
+    /// The ordered failure of a read.
     pub fn end_of_read(&self) -> Result<(), AppError> {
         self.reads.clone().map_or(Ok(()), Err)
     }
 
-    /// What a node hears of once it asks how far it is behind.
+    /// The command that this node applies once it asks how far it is behind.
     pub fn take_news(&mut self) -> Option<Action> {
         self.news.take()
     }
@@ -158,12 +158,12 @@ impl MemoryNode {
         self.with(|node| node.faults.rejection = Some(rejection));
     }
 
-    /// What the next command comes to that nobody decided yet: for an end that hardly any state leads to.
+    /// Orders the outcome of the next command, for outcomes that hardly any state leads to.
     pub fn come_to(&self, outcome: Outcome) {
         self.with(|node| node.faults.outcomes.push_back(outcome));
     }
 
-    /// What the next query of this name is answered with: for what hardly any state leads to.
+    /// Orders the answer to the next query of this name, for answers that hardly any state leads to.
     pub fn answer_next(&self, name: &'static str, answer: impl Any + Send) {
         self.with(|node| drop(node.faults.answers.insert(name, Box::new(answer))));
     }
@@ -218,12 +218,12 @@ impl MemoryNode {
         self.with(|node| node.faults.readers.clone())
     }
 
-    /// Lets the disk hang after so many pages of changes; `None`: not any more.
+    /// Lets the disk hang after `pages` pages of changes; `None` ends that.
     pub fn hang_after_pages(&self, pages: Option<usize>) {
         self.with(|node| node.faults.pages_left = pages);
     }
 
-    /// From now on a backup has so many pieces of 64 KiB.
+    /// Sets the number of pieces of 64 KiB in a backup.
     pub fn set_backup_pieces(&self, pieces: usize) {
         self.with(|node| node.faults.backup_pieces = pieces);
     }

@@ -1,7 +1,7 @@
 //! A node in memory: the real machine and its queries, and a log of one entry at a time.
 //!
-//! Owns how a command becomes an entry, what readers and watchers see of it, and clocks that stand until a test moves them. What the cluster
-//! round it would say is `surroundings`'; where it fails on purpose is `faults`'.
+//! Owns the log, the state, the feed, and clocks that stand until a test moves them. `surroundings` answers for the other members; `faults`
+//! makes it fail.
 
 mod coordination;
 mod faults;
@@ -73,7 +73,7 @@ impl MemoryNode {
         act(&mut self.inner.lock().expect("no test panics while it holds the node"))
     }
 
-    /// Every command that was to be written, whatever became of it.
+    /// Every command that a request wrote or tried to write.
     pub fn commands(&self) -> Vec<Command> {
         self.with(|node| node.asked.iter().map(|(command, _)| command.clone()).collect())
     }
@@ -307,7 +307,7 @@ impl Backend for MemoryNode {
                 let changed = self.changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                // By the clock of this node, which stands until a test moves it.
+                // The clock of this node stands until a test moves it.
                 let wall = self.wall_now();
                 if self.queue(queue)?.1.first_due.is_some_and(|due| due <= wall) {
                     return Ok(true);

@@ -1,4 +1,4 @@
-//! What a node says of the cluster round it, and does for an operator, where there is neither: the same whatever stands for its state.
+//! The other members of a node in memory, and its operators' commands: fixed answers that do not depend on its state.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ pub fn leader_hint() -> LeaderHint {
     LeaderHint { term: 7, leader_id: Some(2) }
 }
 
-/// Four members, of which one does not vote and one is not heard.
+/// Four members: node 3 is not heard, and node 4 does not vote.
 pub fn members_seen() -> MembersSeen {
     let member = |id| MemberSeen {
         id,
@@ -72,7 +72,7 @@ pub fn status() -> StatusAnswer {
     }
 }
 
-/// A backup of so many pieces of 64 KiB, as of a revision.
+/// Writes a backup of `pieces` pieces of 64 KiB.
 pub fn back_up(
     pieces: usize,
     revision: Revision,

@@ -1,6 +1,6 @@
 //! Quotas: what setting and removing them does.
 //!
-//! Owns the rows of quotas, and which prefix lies in which. What counts against one is `counts`'.
+//! Owns the rows of quotas, and the nesting of their prefixes. `counts` decides what counts against one.
 //!
 //! No golden script has them; `tests/machine/machine_quotas.rs` does.
 

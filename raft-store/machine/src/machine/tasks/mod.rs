@@ -1,7 +1,7 @@
 //! Timed tasks: what each verb does.
 //!
-//! Owns when a task is given out and what becomes of it. Which rows a state has is `rows`'. What is due is judged by the
-//! wall clock of the batch, how long a claim holds by the cluster clock.
+//! Owns when a task is given out and its outcome. `rows` owns the rows of each state. The wall clock of the batch decides which tasks are
+//! due, the cluster clock how long a claim holds.
 //!
 //! Golden scripts, in `testscripts/machine`: `tasks`, `tasks_again`, `tasks_recur`.
 
