@@ -18,6 +18,7 @@ mod coordination;
 mod current;
 mod entries;
 mod epoch;
+mod expect;
 mod layered;
 mod members;
 mod overlay;

@@ -7,13 +7,14 @@ use crate::keyspace::audit::{AuditEffect, AuditOp};
 use crate::keyspace::collection;
 use crate::keyspace::{entry, index, sequence};
 use crate::limits;
+use crate::machine::expect::{check_absent, check_present};
 use crate::machine::stop::{Tried, split};
 use crate::machine::view::{Fault, View};
 use crate::machine::{Applier, Caller};
 use crate::rules::{CollectionName, Rules, candidates};
 use crate::types::{
     CollectionRow, ContentKind, EntryMeta, Expect, IndexStage, IndexState, NumbersOp, Outcome, Presence, Rejection,
-    Revision, RulesChange, RulesOp, Shown, Tokens,
+    Revision, RulesChange, RulesOp, Shown,
 };
 
 /// Ids of the indexes that are declared at one revision: no more than a collection may have.
@@ -131,13 +132,11 @@ impl<V: View> Applier<'_, V> {
 /// Whether a collection is as expected; `current` is its token, if it is declared.
 fn check_expect(expect: &Expect, current: Option<Revision>, needs_one: bool) -> Result<(), Rejection> {
     let Some(cas) = current else {
-        return match expect.tokens {
-            _ if needs_one => Err(Rejection::NotFound),
-            Tokens::One(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
-            Tokens::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
-            Tokens::Any | Tokens::NoneOf(_) if expect.presence == Presence::Present => Err(Rejection::NotFound),
-            Tokens::Any | Tokens::NoneOf(_) => Ok(()),
-        };
+        if needs_one {
+            return Err(Rejection::NotFound);
+        }
+        check_absent(&expect.tokens)?;
+        return if expect.presence == Presence::Present { Err(Rejection::NotFound) } else { Ok(()) };
     };
     let shown = || {
         let (create_revision, mod_revision, version) = (cas, cas, 1);
@@ -152,17 +151,7 @@ fn check_expect(expect: &Expect, current: Option<Revision>, needs_one: bool) -> 
         };
         Shown::Bare { meta, kind: ContentKind::Json }
     };
-    match &expect.tokens {
-        Tokens::One(expected) if *expected != cas => {
-            Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(shown()) })
-        }
-        Tokens::AnyOf(tokens) if !tokens.contains(&cas) => {
-            Err(Rejection::CasMismatch { expected: None, current: Some(shown()) })
-        }
-        Tokens::NoneOf(tokens) if tokens.contains(&cas) => Err(Rejection::CasListed { current: shown() }),
-        _ if expect.presence == Presence::Absent => Err(Rejection::AlreadyExists { current: shown() }),
-        _ => Ok(()),
-    }
+    check_present(expect, |token| token == cas, shown)
 }
 
 fn index_id(revision: Revision, at: usize) -> u64 {

@@ -15,6 +15,7 @@ use crate::keyspace::{self, deadline, entry, history};
 use crate::limits;
 use crate::machine::collections::{Draws, IndexKey, understood};
 use crate::machine::current::decode_current;
+use crate::machine::expect::{check_absent, check_present};
 use crate::machine::quotas::counts::Amount;
 use crate::machine::stop::{Tried, split};
 use crate::machine::view::{Fault, View};
@@ -445,26 +446,10 @@ pub(in crate::machine) fn check_expect(
     current: Option<&EntryRow>,
     clock: ClusterMillis,
 ) -> Result<(), Rejection> {
-    let Some(row) = current else {
-        return match expect.tokens {
-            _ if needs_entry || expect.presence == Presence::Present => Err(Rejection::NotFound),
-            Tokens::One(cas) => Err(Rejection::CasMismatch { expected: Some(cas), current: None }),
-            Tokens::AnyOf(_) => Err(Rejection::CasMismatch { expected: None, current: None }),
-            Tokens::Any | Tokens::NoneOf(_) => Ok(()),
-        };
-    };
-    match &expect.tokens {
-        Tokens::One(expected) if !row.has_token(*expected, clock) => {
-            Err(Rejection::CasMismatch { expected: Some(*expected), current: Some(row.to_shown()) })
-        }
-        Tokens::AnyOf(tokens) if !tokens.iter().any(|token| row.has_token(*token, clock)) => {
-            Err(Rejection::CasMismatch { expected: None, current: Some(row.to_shown()) })
-        }
-        Tokens::NoneOf(tokens) if tokens.iter().any(|token| row.has_token(*token, clock)) => {
-            Err(Rejection::CasListed { current: row.to_shown() })
-        }
-        _ if expect.presence == Presence::Absent => Err(Rejection::AlreadyExists { current: row.to_shown() }),
-        _ => Ok(()),
+    match current {
+        None if needs_entry || expect.presence == Presence::Present => Err(Rejection::NotFound),
+        None => check_absent(&expect.tokens),
+        Some(row) => check_present(expect, |token| row.has_token(token, clock), || row.to_shown()),
     }
 }
 
