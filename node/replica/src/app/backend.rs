@@ -52,15 +52,15 @@ quorate_machine::each_query!(of_state);
 
 impl Backend for App {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
-        Box::pin(App::write(self, command, deadline))
+        Box::pin(self.writes().write(command, deadline))
     }
 
     fn is_dear(&self, action: &Action) -> bool {
-        App::is_dear(self, action)
+        self.writes().is_dear(action)
     }
 
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
-        Box::pin(App::read_barrier(self, consistency, deadline))
+        Box::pin(self.reads().barrier(consistency, deadline))
     }
 
     fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
@@ -166,7 +166,7 @@ impl Coordination for App {
         sessions: Vec<SessionId>,
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Renewed, AppError>> {
-        Box::pin(App::renew(self, renewer, sessions, deadline))
+        Box::pin(self.inner.sessions.renew(renewer, sessions, deadline))
     }
 
     fn owners_of<'a>(
@@ -174,7 +174,7 @@ impl Coordination for App {
         sessions: &'a [SessionId],
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
-        Box::pin(App::owners_of(self, sessions, deadline))
+        Box::pin(self.inner.sessions.owners_of(sessions, deadline))
     }
 
     fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
@@ -188,7 +188,7 @@ impl Coordination for App {
         is_done: IsDone<'a>,
     ) -> BoxFuture<'a, Result<(), StateFault>> {
         Box::pin(async move {
-            let _waiting = self.count_waiting();
+            let _waiting = self.inner.waiting.enter();
             self.state().wait_woken(waker, wait, is_done).await
         })
     }

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use quorate_machine::level::Level;
-use quorate_machine::query::Observed;
-use quorate_machine::types::{Action, Command, Reply, SessionId, WallMillis};
-use quorate_node_core::backend::{AppError, Consistency, LeaderHint, Renewed, Renewer};
+use quorate_machine::types::WallMillis;
+use quorate_node_core::backend::{AppError, Consistency, LeaderHint};
 use quorate_node_core::slow::SlowLog;
 use quorate_node_core::tls::PortTls;
 use quorate_store::raft::{NodeId, TypeConfig};
@@ -87,7 +86,7 @@ pub use peers::{Peers, QueryError};
 pub use proposer::{Proposer, ProposerParts, Urgency};
 pub use read_index::ReadIndex;
 pub use view::{Leadership, View};
-pub use waiting::{Waiting, WaitingCount};
+pub use waiting::WaitingCount;
 
 /// The Raft group as every part of the node uses it.
 pub type Raft = openraft::Raft<TypeConfig, StateMachine>;
@@ -305,42 +304,6 @@ impl App {
     /// The read path.
     fn reads(&self) -> &ReadPath {
         &self.inner.reads
-    }
-
-    /// Puts one command through the log, here or at the leader, and returns its reply.
-    /// A try that did nothing is repeated until the deadline; `WritePath` says which others are.
-    pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
-        self.writes().write(command, deadline).await
-    }
-
-    /// Whether a command does this that is known here to take much work, so that it goes by itself.
-    pub fn is_dear(&self, action: &Action) -> bool {
-        self.writes().is_dear(action)
-    }
-
-    /// Renews sessions, at most [`quorate_machine::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
-    /// same time. Tried again until the deadline, also where the outcome of a try is unknown: to renew again is harmless.
-    pub async fn renew(
-        &self,
-        renewer: Renewer,
-        sessions: Vec<SessionId>,
-        deadline: Instant,
-    ) -> Result<Renewed, AppError> {
-        self.inner.sessions.renew(renewer, sessions, deadline).await
-    }
-
-    /// The owner of each session; nothing where there is none. No log entry is needed for that.
-    pub async fn owners_of(
-        &self,
-        sessions: &[SessionId],
-        deadline: Instant,
-    ) -> Result<Observed<Vec<Option<String>>>, AppError> {
-        self.inner.sessions.owners_of(sessions, deadline).await
-    }
-
-    /// Counts one who waits, until what is returned is dropped.
-    pub fn count_waiting(&self) -> Waiting<'_> {
-        self.inner.waiting.enter()
     }
 
     /// Why this node does not trust its state, or waits to know whether it may, if so: it serves nobody then.

@@ -4,7 +4,7 @@
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
 //! of which keeps the log and the state busy for as long as hundreds of small ones: while there are small ones, too, a leader gives large ones half
 //! of the time. Short ones that are as much work go by themselves, and wait for all others, once that is known. Never retries: a command
-//! whose proposal_outcome is `NotProposed`, `Dear` or `Unknown` goes back to [`super::App::write`], which knows whether a retry is safe.
+//! whose proposal_outcome is `NotProposed`, `Dear` or `Unknown` goes back to [`super::write::WritePath::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
