@@ -7,7 +7,7 @@ use quorate_machine::query::{Observed, Queries, StateFault};
 use quorate_machine::types::{Action, Command, Key, Outcome, SessionId, SessionOp, SessionReply};
 use quorate_node_core::backend::{AppError, Backend, Consistency, Coordination, IsDone, LockPlace, Renewed, Renewer};
 
-use super::MemoryNode;
+use super::{Inner, MemoryNode};
 
 /// A place without a queue: the first caller that finds no lock has the turn.
 struct Place {
@@ -17,20 +17,11 @@ struct Place {
 
 impl LockPlace for Place {
     fn turn(&mut self, until: Instant) -> BoxFuture<'_, Result<bool, StateFault>> {
-        Box::pin(async move {
-            loop {
-                let changed = self.node.changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                let read = self.node.get(&self.key)?;
-                if !read.entry.is_some_and(|entry| entry.meta.is_locked_at(read.at.clock)) {
-                    return Ok(true);
-                }
-                if tokio::time::timeout_at(until.into(), changed).await.is_err() {
-                    return Ok(false);
-                }
-            }
-        })
+        let is_free = || {
+            let read = self.node.get(&self.key)?;
+            Ok(!read.entry.is_some_and(|entry| entry.meta.is_locked_at(read.at.clock)))
+        };
+        Box::pin(self.node.holds_by(until, is_free))
     }
 }
 
@@ -73,17 +64,8 @@ impl Coordination for MemoryNode {
     }
 
     fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            loop {
-                let changed = self.changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                if self.with(|node| !node.faults.is_behind() && node.state.position().index >= index) {
-                    return;
-                }
-                changed.await;
-            }
-        })
+        let is_applied = move |node: &mut Inner| !node.faults.is_behind() && node.state.position().index >= index;
+        Box::pin(self.when(move || self.with(is_applied).then_some(())))
     }
 
     fn wait_woken<'a>(

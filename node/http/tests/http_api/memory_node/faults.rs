@@ -10,7 +10,7 @@ use std::time::Duration;
 use quorate_machine::types::{Action, Command, Key, Outcome, Rejection};
 use quorate_node_core::backend::AppError;
 
-use super::MemoryNode;
+use super::{Inner, MemoryNode};
 
 /// The orders of a test.
 #[derive(Default)]
@@ -127,15 +127,8 @@ impl MemoryNode {
     /// Waits until the command may go on.
     pub(super) async fn pass(&self, command: &Command) {
         let Action::Write(op) = &command.action else { return };
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if !self.with(|node| node.faults.held.contains(&op.key)) {
-                return;
-            }
-            changed.await;
-        }
+        let is_free = |node: &mut Inner| !node.faults.held.contains(&op.key);
+        self.when(|| self.with(is_free).then_some(())).await;
     }
 
     /// From now on writes fail.

@@ -161,6 +161,29 @@ impl MemoryNode {
         self.changed.notify_waiters();
     }
 
+    /// Looks after each change until something is found.
+    async fn when<T>(&self, mut look: impl FnMut() -> Option<T> + Send) -> T {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(found) = look() {
+                return found;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits for a condition, at most until `end`. Tells whether it came to hold.
+    async fn holds_by(
+        &self,
+        end: Instant,
+        mut holds: impl FnMut() -> Result<bool, StateFault> + Send,
+    ) -> Result<bool, StateFault> {
+        let decided = self.when(|| holds().map(|holds| holds.then_some(true)).transpose());
+        tokio::time::timeout_at(end.into(), decided).await.unwrap_or(Ok(false))
+    }
+
     /// Decides a command that came from a client.
     fn decide(&self, command: Command) -> Result<Reply, AppError> {
         let decided = self.with(|node| {
@@ -302,21 +325,9 @@ impl Backend for MemoryNode {
         _: (WallMillis, Instant),
         until: Instant,
     ) -> BoxFuture<'a, Result<bool, StateFault>> {
-        Box::pin(async move {
-            loop {
-                let changed = self.changed.notified();
-                tokio::pin!(changed);
-                changed.as_mut().enable();
-                // The clock of this node stands until a test moves it.
-                let wall = self.wall_now();
-                if self.queue(queue)?.1.first_due.is_some_and(|due| due <= wall) {
-                    return Ok(true);
-                }
-                if tokio::time::timeout_at(until.into(), changed).await.is_err() {
-                    return Ok(false);
-                }
-            }
-        })
+        // The clock of this node stands until a test moves it.
+        let is_due = || Ok(self.queue(queue)?.1.first_due.is_some_and(|due| due <= self.wall_now()));
+        Box::pin(self.holds_by(until, is_due))
     }
 
     fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
