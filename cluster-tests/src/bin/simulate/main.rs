@@ -106,11 +106,12 @@ impl Args {
     fn story(&self) -> Vec<String> {
         let scenario = self.scenario.and_then(|scenario| scenario.to_possible_value());
         let load = self.load.and_then(|load| load.to_possible_value());
-        let named = |option: &str, name: String| [option.to_owned(), name];
-        let scenario = scenario.map(|value| named("--scenario", value.get_name().to_owned()));
-        let load = load.map(|value| named("--load", value.get_name().to_owned()));
-        let rounds = self.rounds.map(|rounds| named("--rounds", rounds.to_string()));
-        [scenario, load, rounds].into_iter().flatten().flatten().collect()
+        let options = [
+            ("--scenario", scenario.map(|value| value.get_name().to_owned())),
+            ("--load", load.map(|value| value.get_name().to_owned())),
+            ("--rounds", self.rounds.map(|rounds| rounds.to_string())),
+        ];
+        options.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value?])).flatten().collect()
     }
 }
 
