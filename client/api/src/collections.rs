@@ -26,7 +26,7 @@ pub struct CollectionRules {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 3153600000000_u64, nullable = false)]
     pub ttl_ms: Option<u64>,
-    /// Whether a write needs a token or a condition. Inserts, locks and touches do not.
+    /// Whether a write needs a token or a condition. Inserts, replacements, locks and touches do not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub precondition_required: bool,
 }

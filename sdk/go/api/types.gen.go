@@ -563,7 +563,7 @@ type CollectionRules struct {
 	Fields map[string]FieldRule `json:"fields,omitempty"`
 	// Indexes over fields. One that is new is built in the background, one that is not named any more is dropped.
 	Indexes []IndexRule `json:"indexes,omitempty"`
-	// Whether a write needs a token or a condition. Inserts, locks and touches do not.
+	// Whether a write needs a token or a condition. Inserts, replacements, locks and touches do not.
 	PreconditionRequired bool `json:"precondition_required,omitempty"`
 	// Paths of fields that must be there and not be null.
 	Required []string `json:"required,omitempty"`
