@@ -2,8 +2,8 @@
 //!
 //! Owns that nothing is taken but through an [`Account`] (a user; an address where authentication is off; else all strangers together),
 //! and that one account gets no more than its share once half of all is taken, also where nothing else is configured. A caller alone has
-//! half, and others always find room. Knows only those who hold something. Never waits: a request for too much is refused at once, with
-//! the bound that it met, of its share or of all.
+//! half, and keeps it until it gives it back; others find their shares in the rest, as long as there is any. Knows only those who hold
+//! something. Never waits: a request for too much is refused at once, with the bound that it met, of its share or of all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
