@@ -42,15 +42,15 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
         call.caller().admit(call.deadline, &everything).await?;
     }
     if guard == Guard::Judged && person.rights.grants().is_empty() {
-        check_any_right(call).await?;
+        check_any_right(call, &person).await?;
     }
     Ok(())
 }
 
 /// Refuses callers without any right, so that nothing is read or taken for requests that are refused in any case. A right may be newer than the
-/// state that this node has applied: it asks the leader whether it is behind, for few callers at a time and not for long.
-async fn check_any_right(call: &Call) -> Result<(), Failure> {
-    let _asking = call.api.auth.ask_for_rightless()?;
+/// state that this node has applied: it asks the leader whether it is behind, for few requests at a time, fewer of one user, and not for long.
+async fn check_any_right(call: &Call, person: &Person) -> Result<(), Failure> {
+    let _asking = call.api.auth.ask_for_rightless(&person.name)?;
     refresh(&call.api.node, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
     call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Something))
 }

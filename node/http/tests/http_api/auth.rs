@@ -20,6 +20,7 @@ use quorate_node_http::all_routes;
 use quorate_node_port::ServeSettings;
 use tempfile::TempDir;
 use tokio::net::TcpSocket;
+use tokio::task::JoinSet;
 
 use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
 
@@ -403,6 +404,23 @@ async fn who_has_no_right_at_all_waits_in_small_numbers_where_nobody_leads() {
     assert!(took < timeout / 2, "they waited for {took:?}, requests may take {timeout:?}");
     assert!(answers.contains(&429), "beyond so many nobody waits: {answers:?}");
     assert!(answers.iter().all(|status| [429, 503, 504].contains(status)), "{answers:?}");
+}
+
+/// A node that is behind may not know the first right of one of them yet.
+#[tokio::test]
+async fn who_has_no_right_at_all_leaves_room_to_others_that_a_node_knows_no_right_of() {
+    let guarded = Arc::new(Guarded::start().await);
+    let newcomer = guarded.user("newcomer", &[]);
+    guarded.server.backend.lose_leader();
+    let mut asked = JoinSet::new();
+    for _ in 0..100 {
+        let guarded = Arc::clone(&guarded);
+        asked.spawn(async move { guarded.ask(&guarded.nobody, "PUT", "/v1/kv/orders/k", "1").await.status });
+    }
+    let first = asked.join_next().await.expect("a hundred").expect("it ends");
+    assert_eq!(first, 429, "those who have a place wait");
+    let other = guarded.ask(&newcomer, "PUT", "/v1/kv/orders/k", "1").await.status;
+    assert!([503, 504].contains(&other), "{other}: it waited for a leader");
 }
 
 /// A right counts by the head too where a node has not heard of it yet: it asks before it says no.

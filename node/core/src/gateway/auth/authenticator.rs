@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::backend::Node;
 use crate::connection::origin::Neighbour;
+use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::known::{Doubt, Memory, Person};
@@ -88,6 +89,8 @@ pub struct Authenticator {
     slowed_signatures: PerSecond,
     strangers: Semaphore,
     rightless: Semaphore,
+    /// The places of each user among those, by name.
+    rightless_of_user: AliveTable<Arc<str>, Semaphore>,
     counts: Arc<AuthCounts>,
     audit: Option<Arc<AuditFile>>,
 }
@@ -99,11 +102,21 @@ const STRANGERS_MAX: usize = 64;
 /// The same for requests of callers who have no right at all as far as this node knows.
 const RIGHTLESS_MAX: usize = 64;
 
+/// Those of one user: whoever has none keeps nobody out whose first right this node has not heard of yet.
+const RIGHTLESS_OF_USER_MAX: usize = RIGHTLESS_MAX / 4;
+
 /// Signatures that are looked at for all addresses together that were slowed down: a hundredth of a processor.
 const SLOWED_SIGNATURES_A_SECOND: u64 = 100;
 
 /// When to come again where there was no such place.
 const STRANGERS_RETRY: Duration = Duration::from_secs(1);
+
+/// A place among requests of callers without any right, until it is dropped.
+#[derive(Debug)]
+pub struct RightlessPlace<'a> {
+    _of_user: OwnedSemaphorePermit,
+    _of_all: SemaphorePermit<'a>,
+}
 
 impl Authenticator {
     /// One with these settings. Writes, refusals and administration are told to `audit`.
@@ -115,6 +128,7 @@ impl Authenticator {
             slowed_signatures: PerSecond::new(SLOWED_SIGNATURES_A_SECOND),
             strangers: Semaphore::new(STRANGERS_MAX),
             rightless: Semaphore::new(RIGHTLESS_MAX),
+            rightless_of_user: AliveTable::default(),
             counts: Arc::default(),
             audit,
         }
@@ -219,11 +233,19 @@ impl Authenticator {
         })
     }
 
-    /// A place among those without any right for whom the leader is asked. They proved who they are, so their address is no reason to refuse it.
-    pub fn ask_for_rightless(&self) -> Result<SemaphorePermit<'_>, Failure> {
-        self.rightless.try_acquire().map_err(|_full| {
-            Failure::too_many("too many at a time ask of whom this node knows no right").after(STRANGERS_RETRY)
-        })
+    /// A place among those without any right for whom the leader is asked, for a request of this user. They proved who they are, so their
+    /// address is no reason to refuse it.
+    pub fn ask_for_rightless(&self, user: &Arc<str>) -> Result<RightlessPlace<'_>, Failure> {
+        let full = |why: &str| Failure::too_many(why).after(STRANGERS_RETRY);
+        let own = self.rightless_of_user.get(Arc::clone(user), || Semaphore::new(RIGHTLESS_OF_USER_MAX));
+        let of_user = own
+            .try_acquire_owned()
+            .map_err(|_full| full("too many requests at a time of this user, of whom this node knows no right"))?;
+        let of_all = self
+            .rightless
+            .try_acquire()
+            .map_err(|_full| full("too many at a time ask of whom this node knows no right"))?;
+        Ok(RightlessPlace { _of_user: of_user, _of_all: of_all })
     }
 
     /// A request that does not say who asks.
@@ -243,5 +265,26 @@ impl Authenticator {
         self.throttle.failed(from, Instant::now());
         self.counts.note(unproved);
         Failure::unauthenticated(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_those_without_any_right_one_user_has_a_quarter_of_the_places() {
+        let authenticator = Authenticator::new(AuthSettings::Open, None);
+        let ask = |name: &str| authenticator.ask_for_rightless(&Arc::from(name));
+        let refusal = |name: &str| ask(name).expect_err("there is no place").detail().to_owned();
+        let ask_all = |name: &str| (0..RIGHTLESS_OF_USER_MAX).map(|_| ask(name).expect("a place")).collect::<Vec<_>>();
+        let mut of_ann = ask_all("ann");
+        assert_eq!(refusal("ann"), "too many requests at a time of this user, of whom this node knows no right");
+        let _of_others = ["bob", "cid", "dan"].map(ask_all);
+        assert_eq!(refusal("eve"), "too many at a time ask of whom this node knows no right");
+        of_ann.pop();
+        drop(ask("eve").expect("what one gives back is anybody's"));
+        of_ann.push(ask("ann").expect("who was refused holds nothing"));
+        assert!(ask("ann").is_err());
     }
 }
