@@ -78,7 +78,7 @@ impl<K: Ord + Copy> EvictingPermit<K> {
     }
 
     /// Its connection has shown whose it is. One person has as many that are known as one owner may have: wherever further ones come from, they
-    /// have shown no more than that they were served.
+    /// have shown no more than that they were served, until one of those that are known ends.
     pub fn prove_person(&self, person: &Arc<str>, idle: Weak<dyn Idle>) {
         self.of.taken.lock().know(self.serial, person, self.of.of_one_max, idle);
     }
@@ -159,6 +159,8 @@ struct Rows<K> {
     with_served: BTreeSet<(usize, Reverse<u64>, K)>,
     /// How many each person has that are known as theirs.
     people: BTreeMap<Arc<str>, usize>,
+    /// Those beyond that, by person and serial number.
+    beyond: BTreeSet<(Arc<str>, u64)>,
     /// The number of the next one.
     serial: u64,
 }
@@ -167,7 +169,7 @@ struct Rows<K> {
 struct Row<K> {
     key: K,
     standing: Standing,
-    /// The person that it counts for, if it is known.
+    /// Whose it is, if it has shown that: known as theirs, or beyond as many as they may have.
     person: Option<Arc<str>>,
     end: CancellationToken,
     idle: Option<Weak<dyn Idle>>,
@@ -212,8 +214,8 @@ impl Crowd {
 impl<K> Default for Rows<K> {
     fn default() -> Self {
         let [with_strangers, with_served] = [BTreeSet::new(), BTreeSet::new()];
-        let people = BTreeMap::new();
-        Self { rows: BTreeMap::new(), crowds: BTreeMap::new(), with_strangers, with_served, people, serial: 0 }
+        let (people, beyond) = (BTreeMap::new(), BTreeSet::new());
+        Self { rows: BTreeMap::new(), crowds: BTreeMap::new(), with_strangers, with_served, people, beyond, serial: 0 }
     }
 }
 
@@ -230,38 +232,55 @@ impl<K: Ord + Copy> Rows<K> {
         let row = self.rows.remove(&serial)?;
         self.change(row.key, |crowd| crowd.take(serial, row.standing));
         if let Some(person) = &row.person
-            && let Some(known) = self.people.get_mut(person)
+            && !self.beyond.remove(&(Arc::clone(person), serial))
         {
+            self.hand_on(person);
+        }
+        Some(row)
+    }
+
+    /// One that was known as this person's has ended. The oldest of those beyond is known in its place: a connection tells only once whose it is.
+    fn hand_on(&mut self, person: &Arc<str>) {
+        let first = (Arc::clone(person), 0);
+        let next = self.beyond.range(first..).next().filter(|(of, _)| of == person).cloned();
+        if let Some(next) = next {
+            self.beyond.remove(&next);
+            return self.stand(next.1, Standing::Known);
+        }
+        if let Some(known) = self.people.get_mut(person) {
             *known -= 1;
             if *known == 0 {
                 self.people.remove(person);
             }
         }
-        Some(row)
     }
 
     /// One that was pushed out meanwhile shows nothing any more, and what is known stays known as whose it was first.
     fn know(&mut self, serial: u64, person: &Arc<str>, most: usize, idle: Weak<dyn Idle>) {
-        if self.rows.get(&serial).is_none_or(|row| row.standing == Standing::Known) {
-            return;
+        let Some(row) = self.rows.get_mut(&serial).filter(|row| row.standing != Standing::Known) else { return };
+        if let Some(before) = row.person.replace(Arc::clone(person)) {
+            self.beyond.remove(&(before, serial));
         }
         let known = self.people.get(person).copied().unwrap_or(0);
         if known >= most {
+            self.beyond.insert((Arc::clone(person), serial));
             return self.rise(serial, Standing::Served, idle);
         }
         self.rise(serial, Standing::Known, idle);
         self.people.insert(Arc::clone(person), known + 1);
-        if let Some(row) = self.rows.get_mut(&serial) {
-            row.person = Some(Arc::clone(person));
-        }
     }
 
     /// One that was pushed out meanwhile shows nothing any more.
     fn rise(&mut self, serial: u64, standing: Standing, idle: Weak<dyn Idle>) {
         let Some(row) = self.rows.get_mut(&serial).filter(|row| row.standing < standing) else { return };
+        row.idle = Some(idle);
+        self.stand(serial, standing);
+    }
+
+    fn stand(&mut self, serial: u64, standing: Standing) {
+        let Some(row) = self.rows.get_mut(&serial) else { return };
         let (key, before) = (row.key, row.standing);
         row.standing = standing;
-        row.idle = Some(idle);
         self.change(key, |crowd| {
             crowd.take(serial, before);
             crowd.add(serial, standing);
@@ -358,7 +377,8 @@ mod tests {
     fn assert_empty(limit: &EvictingLimit<u32>) {
         let rows = limit.taken.lock();
         assert!(rows.rows.is_empty() && rows.crowds.is_empty(), "{rows:?}");
-        assert!(rows.with_strangers.is_empty() && rows.with_served.is_empty() && rows.people.is_empty(), "{rows:?}");
+        assert!(rows.with_strangers.is_empty() && rows.with_served.is_empty(), "{rows:?}");
+        assert!(rows.people.is_empty() && rows.beyond.is_empty(), "{rows:?}");
     }
 
     #[test]
@@ -461,6 +481,33 @@ mod tests {
         let people = limit.taken.lock().people.clone();
         assert_eq!(people.into_iter().collect::<Vec<_>>(), [(ann, 2), (bob, 2)]);
         drop((crowd, newcomer, second, third));
+        assert_empty(&limit);
+    }
+
+    #[test]
+    fn of_those_beyond_what_one_person_may_have_the_oldest_is_known_once_another_one_ends() {
+        let limit = EvictingLimit::new(2, 6);
+        let [ann, bob] = ["ann", "bob"].map(Arc::<str>::from);
+        let idle: Arc<dyn Idle> = Arc::new(IdleFor(Some(60)));
+        let prove = |taken: &Taken, person| taken.0.prove_person(person, Arc::downgrade(&idle));
+        let mut crowd = [1, 1, 2, 2, 3, 3].map(|key| take(&limit, key)).into_iter().collect::<Vec<_>>();
+        crowd.iter().for_each(|taken| prove(taken, &ann));
+        drop(crowd.remove(0));
+        let first = take(&limit, 7);
+        prove(&first, &bob);
+        let second = take(&limit, 8);
+        prove(&second, &bob);
+        assert_eq!(gone(&crowd), [3], "the oldest of the only address with two beyond");
+        assert_eq!(refusal(&limit, 9), Some(Full::OfAll), "the one that is known now stays");
+        // A connection of several people counts as beyond for the last one that asked.
+        prove(&crowd[2], &bob);
+        drop(first);
+        drop(crowd.remove(0));
+        let beyond = limit.taken.lock().beyond.clone();
+        assert!(beyond.is_empty(), "each was handed on to one of the same person: {beyond:?}");
+        let people = limit.taken.lock().people.clone();
+        assert_eq!(people.into_iter().collect::<Vec<_>>(), [(ann, 2), (bob, 2)]);
+        drop((crowd, second));
         assert_empty(&limit);
     }
 
