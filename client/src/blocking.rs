@@ -41,7 +41,7 @@ use futures::{Stream, StreamExt};
 use tokio::runtime::{Builder, Handle};
 
 pub use crate::client::Client;
-use crate::task_run::{TaskError, TaskRun};
+use crate::tasks::run::{TaskError, TaskRun};
 
 /// What can be awaited, run to its end on this thread.
 pub trait Run: IntoFuture + Sized {

@@ -70,127 +70,81 @@
 //!
 //! Knows nothing of RocksDB, openraft or how a node stores anything.
 //!
-//! Order of reading: `client` (settings, and the way of every call), `kv`, `list`, `find`, `history`, `update`, `bulk`, `txn`, `change_where`,
-//! `claim`, `collections`, `sequences`, `tasks`, `task_claim`, `task_worker`, `watch`, `mirror`, `cluster`, `access`, `quotas`, `backup` (what can be
-//! called), `session`, `lock`, `election`, `observe`, `barrier`, `latch` (what is held; waiting for a place and giving it up are
-//! `queue_place` and `leaving`), `operation` (what is done to one key), `request` and `op` (a call before it is sent), `subject` (what it is
-//! about), `messages` and
-//! `stream_end` (a stream of events), then the leaves: `endpoints` (which node), `retry` (whether again), `credentials` (who asks),
-//! `transport` (how), `error` (what it means when it fails), `spans` (what is told of it).
+//! Rooms, each of which uses those above it only:
+//!
+//! | room | has |
+//! |---|---|
+//! | `call` | a call before it is sent, and what comes of it: requests, operations, values, errors, nodes to ask |
+//! | `transport` | how it goes out: credentials, connections, answers, streams of events |
+//! | `client` | [`Client`]: its settings, and the way of every call over all its attempts; which sessions to renew |
+//! | `entries`, `coordination`, `tasks`, `cluster` | what can be called. None of them uses another |
+//! | [`blocking`], `testing` | the same without a runtime; real nodes for tests |
 
 // `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 #![warn(missing_docs)]
 
-mod access;
-mod backup;
-mod barrier;
 pub mod blocking;
-mod bulk;
-mod change;
-mod change_where;
-mod claim;
+mod call;
 mod client;
 mod cluster;
-mod collections;
-mod credentials;
-mod criteria;
-mod election;
-mod endpoints;
-mod error;
-mod find;
-mod history;
-mod invitations;
-mod kv;
-mod latch;
-mod leaving;
-mod list;
-mod lock;
-mod members;
-mod messages;
-mod mirror;
-mod moment;
-mod node;
-mod observe;
-mod op;
-mod operation;
-mod overview;
-mod pages;
-mod queue_place;
-mod quotas;
-mod reason;
-mod request;
-mod request_id;
-mod retry;
-mod scrape;
-mod sequences;
-mod session;
-mod spans;
-mod stream_end;
-mod subject;
-mod task_claim;
-mod task_run;
-mod task_worker;
+mod coordination;
+mod entries;
 mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tls;
-mod token;
 mod transport;
-mod txn;
-mod update;
-mod value;
-mod watch;
-mod way;
 
 pub use quorate_api as api;
 pub use quorate_api::{Cas, CasError};
 
-pub use access::{Access, CreateToken};
-pub use backup::{Backup, SavedBackup};
-pub use barrier::Barrier;
-pub use bulk::Bulk;
-pub use change::Pending;
-pub use change_where::ChangeWhere;
-pub use claim::{Claim, Claimed, Claims};
+pub use call::endpoints::Reads;
+pub use call::error::{Error, Failure, FailureKind, GaveUp};
+pub use call::loss::Loss;
+pub use call::operation::Op;
+pub use call::reason::Reason;
+pub use call::request::RequestId;
+pub use call::value::Value;
+pub use client::lease::SessionState;
+pub use client::pages::Pages;
+pub use client::pending::Pending;
+pub use client::retry::RetryPolicy;
 pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV};
-pub use cluster::NodeStatus;
-pub use collections::{Collection, CollectionWrite};
-pub use election::{Campaign, Election, Leadership};
-pub use endpoints::Reads;
-pub use error::{Error, Failure, FailureKind, GaveUp};
-pub use find::Find;
-pub use history::{History, HistoryPage, Version};
-pub use invitations::Invite;
-pub use kv::{Change, Document, Get, Write};
-pub use latch::Latch;
-pub use list::List;
-pub use lock::{Lock, LockGuard, NamedLock};
-pub use members::{ChangeMembers, Members};
-pub use mirror::{Mirror, MirrorChange, MirrorChanges, MirrorSetup};
-pub use node::NodeClient;
-pub use observe::{Leads, Observation};
-pub use operation::Op;
-pub use overview::{MemberStatus, NodeMetrics};
-pub use pages::Pages;
-pub use quotas::Quotas;
-pub use reason::Reason;
-pub use request::RequestId;
-pub use retry::RetryPolicy;
-pub use scrape::{Labels, MetricFamily, MetricKind, Scrape, Spread};
-pub use sequences::{Sequence, TakeNext};
-pub use session::{Loss, Session, SessionById, SessionState, StartSession};
-pub use task_claim::{ClaimTasks, ClaimedTasks, Task};
-pub use task_run::{TaskError, TaskRun};
-pub use task_worker::{TaskWorker, WorkerReport};
-pub use tasks::{ScheduleTask, TaskQueue};
-pub use tls::{CA_ENV, CERT_ENV, KEY_ENV};
-pub use token::{TOKEN_ENV, TOKEN_FILE_ENV};
+pub use cluster::access::{Access, CreateToken};
+pub use cluster::backup::{Backup, SavedBackup};
+pub use cluster::invitations::Invite;
+pub use cluster::members::{ChangeMembers, Members};
+pub use cluster::node::NodeClient;
+pub use cluster::overview::{MemberStatus, NodeMetrics};
+pub use cluster::quotas::Quotas;
+pub use cluster::scrape::{Labels, MetricFamily, MetricKind, Scrape, Spread};
+pub use cluster::status::NodeStatus;
+pub use coordination::barrier::Barrier;
+pub use coordination::election::{Campaign, Election, Leadership};
+pub use coordination::latch::Latch;
+pub use coordination::lock::{Lock, LockGuard, NamedLock};
+pub use coordination::observe::{Leads, Observation};
+pub use coordination::session::{Session, SessionById, StartSession};
+pub use entries::bulk::Bulk;
+pub use entries::change_where::ChangeWhere;
+pub use entries::claim::{Claim, Claimed, Claims};
+pub use entries::collections::{Collection, CollectionWrite};
+pub use entries::find::Find;
+pub use entries::history::{History, HistoryPage, Version};
+pub use entries::kv::{Change, Document, Get, Write};
+pub use entries::list::List;
+pub use entries::mirror::{Mirror, MirrorChange, MirrorChanges, MirrorSetup};
+pub use entries::sequences::{Sequence, TakeNext};
+pub use entries::txn::{Step, Txn, When};
+pub use entries::update::{TRIES_MAX, Update, Updated};
+pub use entries::watch::{Watch, WatchSetup, Watched};
+pub use tasks::claim::{ClaimTasks, ClaimedTasks, Task};
+pub use tasks::queue::{ScheduleTask, TaskQueue};
+pub use tasks::run::{TaskError, TaskRun};
+pub use tasks::worker::{TaskWorker, WorkerReport};
 pub use transport::Protocol;
-pub use txn::{Step, Txn, When};
-pub use update::{TRIES_MAX, Update, Updated};
-pub use value::Value;
-pub use watch::{Watch, WatchSetup, Watched};
+pub use transport::tls::{CA_ENV, CERT_ENV, KEY_ENV};
+pub use transport::token::{TOKEN_ENV, TOKEN_FILE_ENV};
 
 /// The example of the page that a registry shows.
 #[cfg(doctest)]

@@ -14,10 +14,10 @@ use hyper::client::conn::http1::{self, SendRequest};
 
 use super::http1::Connection;
 use super::{Answer, Broken, Line, REVISION, Transport, alongside, broken, hint, not_sent, receive};
-use crate::endpoints::LeaderHint;
-use crate::error::{Failure, FailureKind};
-use crate::reason::Reason;
-use crate::request::Call;
+use crate::call::endpoints::LeaderHint;
+use crate::call::error::{Failure, FailureKind};
+use crate::call::reason::Reason;
+use crate::call::request::Call;
 
 /// What a node made of the request for a long answer.
 pub(crate) enum Opened {

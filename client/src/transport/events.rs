@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::body::OpenBody;
-use crate::error::FailureKind;
-use crate::messages::{Message, Messages};
+use crate::call::error::FailureKind;
+use crate::transport::messages::{Message, Messages};
 
 /// An open stream.
 pub(crate) struct EventStream {

@@ -17,9 +17,9 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 
 use super::{Answer, Broken, Line, alongside, broken, is_stale, not_sent, receive};
-use crate::endpoints::ClusterId;
-use crate::request::Call;
-use crate::tls::Wire;
+use crate::call::endpoints::ClusterId;
+use crate::call::request::Call;
+use crate::transport::tls::Wire;
 
 /// Connections kept to one node; further ones are closed after use.
 const IDLE_MAX: usize = 1_024;

@@ -16,8 +16,8 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::error::FailureKind;
-use crate::reason::Reason;
+use crate::call::error::FailureKind;
+use crate::call::reason::Reason;
 use crate::transport::{Answer, Broken, is_stale};
 
 /// Operations on one connection; further ones wait. As many as nodes take from one stream.

@@ -21,10 +21,10 @@ use hyper_util::rt::TokioIo;
 use super::calls::{Calls, Turn};
 use super::lines::Lines;
 use crate::api::{Problem, STREAM_CONTENT_TYPE};
-use crate::endpoints::ClusterId;
-use crate::error::FailureKind;
-use crate::reason::Reason;
-use crate::tls::Wire;
+use crate::call::endpoints::ClusterId;
+use crate::call::error::FailureKind;
+use crate::call::reason::Reason;
+use crate::transport::tls::Wire;
 use crate::transport::{Answer, Broken, Line, alongside, hint, not_sent};
 
 /// Longest refusal that is read.

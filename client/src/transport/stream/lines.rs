@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::endpoints::{ClusterId, LeaderHint};
+use crate::call::endpoints::{ClusterId, LeaderHint};
 use crate::transport::{ANSWER_BYTES_MAX, Answer};
 
 /// The borrowed twin of [`crate::api::AnswerLine`]: of the answer only where it begins and ends is looked for.
