@@ -25,7 +25,7 @@ use crate::api::{Applied, MemberView, Problem, StatusAnswer, WATCH_CONTENT_TYPE}
 use crate::call::endpoints::{
     ClusterId, Endpoint, Endpoints, Foreign, INTRODUCTION_PAUSE, LeaderHint, Preference, Reads, socket_of,
 };
-use crate::call::error::{Error, Failure, FailureKind, GaveUp};
+use crate::call::error::{Error, Failure, FailureKind, GaveUp, is_missing};
 use crate::call::moment::Moment;
 use crate::call::request::{Call, Intent};
 use crate::call::request_id::WRITE_PATIENCE_MAX;
@@ -333,6 +333,30 @@ impl Client {
     pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
         let Reply { address, status, body } = self.send(&call).await?;
         decode(&call, &address, status, &body)
+    }
+
+    /// [`Self::fetch`], with `None` where there is no such thing.
+    pub(crate) async fn fetch_if_there<T: DeserializeOwned>(&self, call: Call) -> Result<Option<T>, Error> {
+        match self.fetch(call).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads what is at a path, linearizably.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, target: String) -> Result<T, Error> {
+        self.fetch(self.read_call(target)?).await
+    }
+
+    /// [`Self::read`], with `None` where there is no such thing.
+    pub(crate) async fn read_if_there<T: DeserializeOwned>(&self, target: String) -> Result<Option<T>, Error> {
+        self.fetch_if_there(self.read_call(target)?).await
+    }
+
+    /// A linearizable read of what is at a path.
+    pub(crate) fn read_call(&self, target: String) -> Result<Call, Error> {
+        Call::new(Method::GET, target, Intent::Read, self.read_preference())
     }
 
     /// Makes the call: attempts it until it is decided or its time is up.

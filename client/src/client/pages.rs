@@ -4,11 +4,10 @@
 
 use std::marker::PhantomData;
 
-use http::Method;
 use serde::de::DeserializeOwned;
 
 use crate::call::error::Error;
-use crate::call::request::{Call, Intent, push_query};
+use crate::call::request::push_query;
 use crate::client::Client;
 
 /// A list to be fetched, a page `A` at a time.
@@ -65,7 +64,6 @@ impl<'a, A: DeserializeOwned> Pages<'a, A> {
         if let Some(cursor) = cursor {
             push_query(&mut target, "cursor", cursor);
         }
-        let call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(target).await
     }
 }

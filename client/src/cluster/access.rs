@@ -12,9 +12,9 @@ use crate::api::{
     AccessCheckAnswer, AuditAnswer, Grant, Name, Permission, RoleAnswer, RoleList, RoleRemoved, RoleRequest,
     SelfAnswer, TokenCreated, TokenList, TokenRemoved, TokenRequest, UserAnswer, UserList, UserRemoved, UserRequest,
 };
-use crate::call::error::{Error, is_missing};
+use crate::call::error::Error;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent, RequestId, name_path, push_name, push_query};
+use crate::call::request::{RequestId, name_path, push_name, push_query};
 use crate::client::Client;
 use crate::client::pages::Pages;
 use crate::client::pending::Pending;
@@ -69,13 +69,12 @@ impl<'a> Access<'a> {
         if let Some(cursor) = cursor {
             push_query(&mut target, "cursor", cursor);
         }
-        let call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(target).await
     }
 
     /// Whom the cluster takes this client for, and everything that one may do.
     pub async fn who_am_i(&self) -> Result<SelfAnswer, Error> {
-        self.read("/v1/access/self".to_owned()).await
+        self.client.read("/v1/access/self".to_owned()).await
     }
 
     /// Whether a user may do something with a name: the caller, or with `user` another one, about whom only those may ask who may
@@ -112,7 +111,7 @@ impl<'a> Access<'a> {
         if let Some(user) = user {
             push_query(&mut target, "user", user);
         }
-        self.read(target).await
+        self.client.read(target).await
     }
 
     /// Makes a user, or gives one other roles, which must all exist. Fails with `not_found`.
@@ -132,7 +131,7 @@ impl<'a> Access<'a> {
 
     /// A user; `None` if there is none of this name.
     pub async fn user(&self, name: &str) -> Result<Option<UserAnswer>, Error> {
-        self.find(user_path(name)?).await
+        self.client.read_if_there(user_path(name)?).await
     }
 
     /// All users, by name.
@@ -153,7 +152,7 @@ impl<'a> Access<'a> {
 
     /// A role; `None` if there is none of this name.
     pub async fn role(&self, name: &str) -> Result<Option<RoleAnswer>, Error> {
-        self.find(role_path(name)?).await
+        self.client.read_if_there(role_path(name)?).await
     }
 
     /// All roles, by name.
@@ -176,19 +175,6 @@ impl<'a> Access<'a> {
     /// All tokens, by id, without their secrets.
     pub fn tokens(&self) -> Pages<'a, TokenList> {
         Pages::of(self.client, "/v1/access/tokens")
-    }
-
-    async fn find<A: serde::de::DeserializeOwned>(&self, path: String) -> Result<Option<A>, Error> {
-        match self.read(path).await {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn read<A: serde::de::DeserializeOwned>(&self, path: String) -> Result<A, Error> {
-        let call = Call::new(Method::GET, path, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
     }
 }
 

@@ -11,7 +11,7 @@ use http::Method;
 use crate::api::{InvitationCreated, InvitationList, InvitationRequest, InvitationRevoked};
 use crate::call::error::Error;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent, RequestId, name_path};
+use crate::call::request::{RequestId, name_path};
 use crate::client::Client;
 use crate::client::pending::Pending;
 use crate::cluster::members::Members;
@@ -27,8 +27,7 @@ impl<'a> Members<'a> {
 
     /// All invitations, without their secrets.
     pub async fn invitations(&self) -> Result<InvitationList, Error> {
-        let client = self.client();
-        client.fetch(Call::new(Method::GET, ROUTE.into(), Intent::Read, client.read_preference())?).await
+        self.client().read(ROUTE.to_owned()).await
     }
 
     /// Revokes an invitation by its public id. Fails with `not_found`.

@@ -5,8 +5,8 @@
 use http::Method;
 
 use crate::api::{Name, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
-use crate::call::error::{Error, is_missing};
-use crate::call::request::{Call, Intent, name_path};
+use crate::call::error::Error;
+use crate::call::request::name_path;
 use crate::client::Client;
 use crate::client::pages::Pages;
 use crate::client::pending::Pending;
@@ -56,7 +56,7 @@ impl<'a> Quotas<'a> {
 
     /// The quota of a principal, its own or that of every principal, with what it uses.
     pub async fn principal(&self, name: &str) -> Result<QuotaAnswer, Error> {
-        self.read(principal_path(name)?).await
+        self.client.read(principal_path(name)?).await
     }
 
     /// Principals that have a quota of their own or use something, by name.
@@ -76,11 +76,7 @@ impl<'a> Quotas<'a> {
 
     /// The quota of a prefix, with what there is below it; `None` if it has none.
     pub async fn prefix(&self, prefix: impl Into<Name>) -> Result<Option<QuotaAnswer>, Error> {
-        match self.read(prefix_path(&prefix.into())?).await {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.client.read_if_there(prefix_path(&prefix.into())?).await
     }
 
     /// The prefixes that have a quota, in order.
@@ -100,12 +96,7 @@ impl<'a> Quotas<'a> {
 
     /// The quota of every principal that has none of its own.
     pub async fn default_quota(&self) -> Result<QuotaAnswer, Error> {
-        self.read(DEFAULT.to_owned()).await
-    }
-
-    async fn read(&self, path: String) -> Result<QuotaAnswer, Error> {
-        let call = Call::new(Method::GET, path, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(DEFAULT.to_owned()).await
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use http::Method;
-
 use crate::api::{ErrorCode, LeaderAnswer, LeaderRequest, RequestAnswer, StatusAnswer};
 use crate::call::endpoints::ClusterId;
 use crate::call::error::Error;
@@ -76,8 +74,7 @@ impl Client {
     pub async fn request_outcome(&self, id: &RequestId) -> Result<Option<RequestAnswer>, Error> {
         let mut target = String::from("/v1/requests/");
         target.extend(percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC));
-        let call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
-        match self.fetch(call).await {
+        match self.read(target).await {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.code() == Some(ErrorCode::NotFound) => Ok(None),
             Err(error) => Err(error),

@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use http::Method;
-
 use crate::api::{BarrierAnswer, BarrierState, EnterRequest, LeaveRequest};
 use crate::call::error::Error;
 use crate::call::operation::milliseconds;
@@ -58,8 +56,7 @@ impl Session {
 impl Client {
     /// The barrier of this name as it is. One that nobody is in is empty.
     pub async fn barrier(&self, name: &str) -> Result<BarrierAnswer, Error> {
-        let call = Call::new(Method::GET, path(name, "")?, Intent::Read, self.read_preference())?;
-        self.fetch(call).await
+        self.read(path(name, "")?).await
     }
 }
 

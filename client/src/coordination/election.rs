@@ -13,7 +13,6 @@ use crate::call::error::Error;
 use crate::call::loss::Loss;
 use crate::call::op::patch_text;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent};
 use crate::call::value::Value;
 use crate::client::Client;
 use crate::client::pages::Pages;
@@ -193,8 +192,7 @@ impl Client {
 impl<'a> Election<'a> {
     /// Who leads, and who stands.
     pub async fn get(&self) -> Result<ElectionAnswer, Error> {
-        let call = Call::new(Method::GET, self.queue.path("")?, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(self.queue.path("")?).await
     }
 
     /// Who leads, if anybody does.

@@ -7,7 +7,7 @@ use http::Method;
 use crate::api::{CountDownRequest, LatchAnswer, LatchRemoved, LatchRequest};
 use crate::call::error::Error;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent, push_query, segment_path};
+use crate::call::request::{push_query, segment_path};
 use crate::client::Client;
 use crate::client::pending::Pending;
 use crate::client::retry::WAIT_PAUSE;
@@ -90,7 +90,7 @@ impl<'a> Latch<'a> {
         if !wait.is_zero() {
             push_query(&mut target, "wait_ms", milliseconds(wait));
         }
-        let mut call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
+        let mut call = self.client.read_call(target)?;
         (call.hold, call.attempt) = (wait, Some(ATTEMPT));
         self.client.fetch(call).await
     }

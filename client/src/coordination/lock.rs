@@ -4,13 +4,11 @@
 
 use std::time::Duration;
 
-use http::Method;
-
 use crate::api::{AcquireRequest, CheckAnswer, Guard, LockAnswer, LockList, LockMode, ReleaseAnswer};
 use crate::call::error::Error;
 use crate::call::loss::Loss;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent, push_query};
+use crate::call::request::push_query;
 use crate::client::Client;
 use crate::client::pages::Pages;
 use crate::client::pending::Pending;
@@ -191,16 +189,14 @@ impl Client {
 impl<'a> NamedLock<'a> {
     /// Who holds it, and who waits for it.
     pub async fn get(&self) -> Result<LockAnswer, Error> {
-        let call = Call::new(Method::GET, self.queue.path("")?, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(self.queue.path("")?).await
     }
 
     /// Whether this token holds it: fails with `guard_failed` if not.
     pub async fn check(&self, token: u64) -> Result<CheckAnswer, Error> {
         let mut target = self.queue.path("/check")?;
         push_query(&mut target, "token", token);
-        let call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(target).await
     }
 
     /// Takes it from the holder of this token. The holder is not asked and not told: its guarded writes are refused from now

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{Cas, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules};
 use crate::call::endpoints::Preference;
-use crate::call::error::{Error, is_missing};
+use crate::call::error::Error;
 use crate::call::request::{Call, Intent, RequestId, etag, json_body, name_path, push_query};
 use crate::client::Client;
 
@@ -55,8 +55,7 @@ impl Client {
             if let Some(cursor) = all.as_ref().and_then(|list| list.cursor.as_ref()) {
                 push_query(&mut target, "cursor", cursor);
             }
-            let mut page: CollectionList =
-                self.fetch(Call::new(Method::GET, target, Intent::Read, self.read_preference())?).await?;
+            let mut page: CollectionList = self.read(target).await?;
             let mut collections = all.map_or_else(Vec::new, |list| list.collections);
             collections.append(&mut page.collections);
             page.collections = collections;
@@ -71,12 +70,7 @@ impl Client {
 impl<'a> Collection<'a> {
     /// Its rules and indexes; `None` if it is not declared.
     pub async fn get(&self) -> Result<Option<CollectionAnswer>, Error> {
-        let call = Call::new(Method::GET, self.path()?, Intent::Read, self.client.read_preference())?;
-        match self.client.fetch(call).await {
-            Ok(collection) => Ok(Some(collection)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.client.read_if_there(self.path()?).await
     }
 
     /// Declares it, or sets all its rules anew. Indexes are built in the background, see [`Collection::get`].

@@ -90,7 +90,7 @@ impl Client {
         let key = key.into();
         let mut target = key_path(&key)?;
         push_query(&mut target, "wait_ms", milliseconds(wait));
-        let mut call = Call::new(Method::GET, target, Intent::Read, self.read_preference())?;
+        let mut call = self.read_call(target)?;
         call.condition = Some((IF_NONE_MATCH, etag(known.unwrap_or(NO_ENTRY))));
         call.hold = wait;
         let started = Instant::now();
@@ -407,11 +407,7 @@ impl<'a> IntoFuture for Get<'a> {
             if self.is_range() {
                 return self.client.fetch(call).await.map(only_entry);
             }
-            match self.client.fetch(call).await {
-                Ok(entry) => Ok(Some(entry)),
-                Err(error) if is_missing(&error) => Ok(None),
-                Err(error) => Err(error),
-            }
+            self.client.fetch_if_there(call).await
         })
     }
 }

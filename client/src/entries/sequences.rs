@@ -4,7 +4,6 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::Method;
 
 use crate::api::{SequenceAnswer, SequenceNext, SequenceRequest};
 use crate::call::error::Error;
@@ -41,8 +40,7 @@ impl Client {
 impl<'a> Sequence<'a> {
     /// The last number given, 0 before the first. Takes none.
     pub async fn get(&self) -> Result<SequenceAnswer, Error> {
-        let call = Call::new(Method::GET, self.path()?, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(self.path()?).await
     }
 
     /// Takes the next `count` numbers, which follow one another.

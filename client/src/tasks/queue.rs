@@ -16,7 +16,7 @@ use crate::api::{
     TaskSpec, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use crate::call::endpoints::Preference;
-use crate::call::error::{Error, is_missing};
+use crate::call::error::Error;
 use crate::call::op::checked_json;
 use crate::call::operation::milliseconds;
 use crate::call::request::{Call, Intent, RequestId, json_body, name_path, push_query};
@@ -59,7 +59,7 @@ impl Client {
         if let Some(cursor) = cursor {
             push_query(&mut target, "cursor", cursor);
         }
-        self.fetch(Call::new(Method::GET, target, Intent::Read, self.read_preference())?).await
+        self.read(target).await
     }
 }
 
@@ -105,17 +105,13 @@ impl TaskQueue {
 
     /// What it counts.
     pub async fn stats(&self) -> Result<QueueStats, Error> {
-        self.read(self.path("/stats")?).await
+        self.client.read(self.path("/stats")?).await
     }
 
     /// A task, if it is there.
     pub async fn get(&self, id: &str) -> Result<Option<TaskView>, Error> {
         let route = self.path("/task/")?;
-        match self.read(name_path(&route, id, "the id of a task")?).await {
-            Ok(task) => Ok(Some(task)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.client.read_if_there(name_path(&route, id, "the id of a task")?).await
     }
 
     /// A page of its tasks in one state (`scheduled`, `claimed`, `dead`, `done`, `unplanned`, or `all`), at most `limit`; `cursor` is
@@ -127,12 +123,7 @@ impl TaskQueue {
         if let Some(cursor) = cursor {
             push_query(&mut target, "cursor", cursor);
         }
-        self.read(target).await
-    }
-
-    async fn read<T: DeserializeOwned>(&self, target: String) -> Result<T, Error> {
-        let call = Call::new(Method::GET, target, Intent::Read, self.client.read_preference())?;
-        self.client.fetch(call).await
+        self.client.read(target).await
     }
 
     /// Does something to it; `verb` follows its name in the path.

@@ -4,7 +4,7 @@ use http::Method;
 
 use crate::api::{RenewedAnswer, SessionEnded, SessionList, SessionView};
 use crate::call::endpoints::Preference;
-use crate::call::error::{Error, is_missing};
+use crate::call::error::Error;
 use crate::call::request::{Call, Intent, segment_path};
 use crate::client::Client;
 use crate::client::pages::Pages;
@@ -46,12 +46,7 @@ impl Client {
 impl<'a> SessionById<'a> {
     /// What it is, and what hangs on it; `None` if there is no such session, or not any more.
     pub async fn get(&self) -> Result<Option<SessionView>, Error> {
-        let call = Call::new(Method::GET, self.path("")?, Intent::Read, self.client.read_preference())?;
-        match self.client.fetch(call).await {
-            Ok(view) => Ok(Some(view)),
-            Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.client.read_if_there(self.path("")?).await
     }
 
     /// Lets it live for its time from now. Fails with `session_expired`.
