@@ -1,6 +1,6 @@
 //! Elections.
 //!
-//! Owns the handle of a leadership, and what others see of it. Standing for it is `place`'s.
+//! Owns the handle of a leadership, and what others see of it. Standing for it is `queue_place`'s.
 
 use std::time::Duration;
 

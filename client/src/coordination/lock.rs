@@ -1,6 +1,6 @@
 //! Locks and semaphores.
 //!
-//! Owns the handle of a lock that is held, and its fencing token. Waiting for it is `place`'s.
+//! Owns the handle of a lock that is held, and its fencing token. Waiting for it is `queue_place`'s.
 
 use std::time::Duration;
 

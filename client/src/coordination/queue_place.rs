@@ -66,28 +66,22 @@ impl Queue {
 
     /// Gives up what this token holds.
     pub fn release<'a, A>(&self, client: &'a Client, token: u64) -> Pending<'a, A> {
-        match self {
-            Self::Lock(_) => {
-                let request = ReleaseRequest { token: Some(token), ..ReleaseRequest::default() };
-                Pending::with(client, Method::POST, self.path("/release"), &request)
-            }
-            Self::Election(_) => {
-                let request = ResignRequest { term: Some(token), ..ResignRequest::default() };
-                Pending::with(client, Method::POST, self.path("/resign"), &request)
-            }
-        }
+        self.give_up(client, Some(token), None)
     }
 
     /// Gives up whatever this session has there, a place too.
     pub fn leave<'a, A>(&self, client: &'a Client, session: &str) -> Pending<'a, A> {
-        let session = Some(session.to_owned());
+        self.give_up(client, None, Some(session.to_owned()))
+    }
+
+    fn give_up<'a, A>(&self, client: &'a Client, token: Option<u64>, session: Option<String>) -> Pending<'a, A> {
         match self {
             Self::Lock(_) => {
-                let request = ReleaseRequest { session, ..ReleaseRequest::default() };
+                let request = ReleaseRequest { token, session, request_id: None };
                 Pending::with(client, Method::POST, self.path("/release"), &request)
             }
             Self::Election(_) => {
-                let request = ResignRequest { session, ..ResignRequest::default() };
+                let request = ResignRequest { term: token, session, request_id: None };
                 Pending::with(client, Method::POST, self.path("/resign"), &request)
             }
         }
