@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use quorate_client::Leads;
-use quorate_client::api::{ElectionAnswer, LeaderEvent};
+use quorate_client::api::{ElectionAnswer, ElectionSummary, LeaderEvent};
 
 use crate::Context;
 use crate::election_run;
@@ -131,16 +131,12 @@ fn led(event: &LeaderEvent) -> String {
 }
 
 async fn list(context: &Context) -> Result<(), Failed> {
-    let pages = context.client.elections();
-    let mut page = pages.page().await?;
-    loop {
-        output::page(context.shared.output, &page, &page.elections, |election| {
-            let leader = if election.has_leader { "a leader" } else { "no leader" };
-            format!("{}  {leader}, {} standing", election.election, election.candidate_count)
-        })?;
-        let Some(cursor) = page.cursor else { return Ok(()) };
-        page = pages.page_after(&cursor).await?;
-    }
+    let (form, pages) = (context.shared.output, context.client.elections());
+    let text = |election: &ElectionSummary| {
+        let leader = if election.has_leader { "a leader" } else { "no leader" };
+        format!("{}  {leader}, {} standing", election.election, election.candidate_count)
+    };
+    output::pages(form, pages, |page| (&page.elections[..], page.cursor.as_deref()), text).await
 }
 
 fn show(answer: &ElectionAnswer, form: Form, raw: bool) -> Result<(), Failed> {

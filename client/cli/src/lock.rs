@@ -1,7 +1,7 @@
 //! `quorate lock`: who holds what, and taking it away. What runs while a lock is held is `lock_run`'s.
 
 use clap::{ArgMatches, FromArgMatches, Subcommand};
-use quorate_client::api::{LockAnswer, LockMode};
+use quorate_client::api::{LockAnswer, LockMode, LockSummary};
 
 use crate::Context;
 use crate::fail::Failed;
@@ -126,17 +126,13 @@ async fn perform(context: &Context, command: Command) -> Result<(), Failed> {
 }
 
 async fn list(context: &Context) -> Result<(), Failed> {
-    let pages = context.client.locks();
-    let mut page = pages.page().await?;
-    loop {
-        output::page(context.shared.output, &page, &page.locks, |lock| {
-            let slots = output::count(lock.slots.into(), "slot");
-            let holders = output::count(lock.holder_count, "holder");
-            format!("{}  {slots}, {holders}, {} waiting", lock.lock, lock.waiter_count)
-        })?;
-        let Some(cursor) = page.cursor else { return Ok(()) };
-        page = pages.page_after(&cursor).await?;
-    }
+    let (form, pages) = (context.shared.output, context.client.locks());
+    let text = |lock: &LockSummary| {
+        let slots = output::count(lock.slots.into(), "slot");
+        let holders = output::count(lock.holder_count, "holder");
+        format!("{}  {slots}, {holders}, {} waiting", lock.lock, lock.waiter_count)
+    };
+    output::pages(form, pages, |page| (&page.locks[..], page.cursor.as_deref()), text).await
 }
 
 fn mode(mode: LockMode) -> &'static str {

@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use quorate_client::Pages;
 use quorate_client::api::{ContentType, EntryView, WriteAnswer};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::cas_text;
 use crate::fail::Failed;
@@ -150,6 +152,22 @@ pub fn page<P: Serialize, T: Serialize>(
         Form::Text => all.iter().try_for_each(|one| line(text(one))),
         Form::Table => items(form, all),
         Form::Json | Form::Yaml => show(form, page),
+    }
+}
+
+/// Shows all pages of a list, one after the other; `parts` are what stands on one, and where the next begins.
+pub async fn pages<P: Serialize + DeserializeOwned, T: Serialize>(
+    form: Form,
+    pages: Pages<'_, P>,
+    parts: impl Fn(&P) -> (&[T], Option<&str>),
+    text: impl Fn(&T) -> String,
+) -> Result<(), Failed> {
+    let mut shown = pages.page().await?;
+    loop {
+        let (all, cursor) = parts(&shown);
+        page(form, &shown, all, &text)?;
+        let Some(cursor) = cursor else { return Ok(()) };
+        shown = pages.page_after(cursor).await?;
     }
 }
 

@@ -59,21 +59,13 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 output::told(format!("deleted: {}  revision {}", answer.role, answer.revision), false, answer.replayed)
             })
         }
-        Command::List => list(context).await,
+        Command::List => {
+            output::pages(form, access.roles(), |page| (&page.roles[..], page.cursor.as_deref()), text).await
+        }
         Command::Show { name } => match access.role(&name).await? {
             None => Err(Failed::not_found(format!("there is no role `{name}`"))),
             Some(role) => output::answer(form, &role, || text(&role)),
         },
-    }
-}
-
-async fn list(context: &Context) -> Result<(), Failed> {
-    let pages = context.client.access().roles();
-    let mut page = pages.page().await?;
-    loop {
-        output::page(context.shared.output, &page, &page.roles, text)?;
-        let Some(cursor) = &page.cursor else { return Ok(()) };
-        page = pages.page_after(cursor).await?;
     }
 }
 

@@ -127,13 +127,8 @@ async fn keep_alive(context: &Context, id: String) -> Result<(), Failed> {
 }
 
 async fn list(context: &Context) -> Result<(), Failed> {
-    let pages = context.client.sessions();
-    let mut page = pages.page().await?;
-    loop {
-        output::page(context.shared.output, &page, &page.sessions, row)?;
-        let Some(cursor) = page.cursor else { return Ok(()) };
-        page = pages.page_after(&cursor).await?;
-    }
+    let (form, pages) = (context.shared.output, context.client.sessions());
+    output::pages(form, pages, |page| (&page.sessions[..], page.cursor.as_deref()), row).await
 }
 
 fn row(view: &SessionView) -> String {

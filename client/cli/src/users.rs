@@ -73,7 +73,9 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 output::told(facts, false, answer.replayed)
             })
         }
-        Command::List => list(context).await,
+        Command::List => {
+            output::pages(form, access.users(), |page| (&page.users[..], page.cursor.as_deref()), text).await
+        }
         Command::Show { name } => match access.user(&name).await? {
             None => Err(Failed::not_found(format!("there is no user `{name}`"))),
             Some(user) => output::answer(form, &user, || text(&user)),
@@ -99,16 +101,6 @@ pub async fn run_whoami(context: &Context) -> Result<(), Failed> {
         let user = answer.user.as_deref().unwrap_or("nobody in particular");
         format!("{user}  {}", grants_text(&answer.grants))
     })
-}
-
-async fn list(context: &Context) -> Result<(), Failed> {
-    let pages = context.client.access().users();
-    let mut page = pages.page().await?;
-    loop {
-        output::page(context.shared.output, &page, &page.users, text)?;
-        let Some(cursor) = &page.cursor else { return Ok(()) };
-        page = pages.page_after(cursor).await?;
-    }
 }
 
 fn text(user: &UserAnswer) -> String {
