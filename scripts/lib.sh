@@ -55,15 +55,21 @@ die_usage() {
     exit 2
 }
 
-# Builds the programs named in the profile given (debug, release, packaged), and prints the directory they are in.
+# Builds the programs named in the profile given (debug, release, packaged), and prints the directory they are in. Flags of cargo may stand
+# among the names.
 # Selects them from the whole workspace: with `-p` some dependencies would have other features and be built twice.
 build_programs() {
     local profile=$1 flags=() bins=() name
     shift
-    for name in "$@"; do bins+=(--bin "$name"); done
+    for name in "$@"; do
+        case $name in
+            -*) flags+=("$name") ;;
+            *) bins+=(--bin "$name") ;;
+        esac
+    done
     "$repo/scripts/setup" >&2
     claim_target_dir
-    if [[ $profile != debug ]]; then flags=(--profile "$profile"); fi
+    if [[ $profile != debug ]]; then flags+=(--profile "$profile"); fi
     say "Building Quorate ($profile)."
     (cd "$repo" && cargo build --workspace "${bins[@]}" --locked "${flags[@]}") >&2 || die "the build failed, see above"
     printf '%s\n' "$target_dir/$profile"

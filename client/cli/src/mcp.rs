@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "mcp")]
 use quorate_mcp::{HttpSettings, ServeError, Settings, serve_http, serve_stdio};
 
 use crate::fail::Failed;
+#[cfg(feature = "mcp")]
 use crate::signals::Signals;
 use crate::{Context, parse};
 
@@ -27,6 +29,8 @@ Examples:
   (umask 077 && openssl rand -hex 32 > mcp.token)
   quorate mcp --http 127.0.0.1:7180 --http-token-file mcp.token
   quorate mcp --http 10.0.0.7:7180 --http-token-file /etc/quorate/mcp-token --allow-host mcp.example")]
+// Help and completion know them in any case.
+#[cfg_attr(not(feature = "mcp"), allow(dead_code))]
 pub struct Args {
     /// Who the agent is, for others who look at its locks; without it what its program calls itself.
     #[arg(long, value_name = "NAME")]
@@ -69,7 +73,17 @@ fn ttl(text: &str) -> Result<Duration, String> {
     if (MIN..=MAX).contains(&ttl) { Ok(ttl) } else { Err("expected a time from 1s to 1d".into()) }
 }
 
+/// Says that there is no server here, and how to come by one.
+#[cfg(not(feature = "mcp"))]
+pub async fn run(_context: &Context, _args: Args) -> Result<(), Failed> {
+    Err(Failed::usage(
+        "this program was built without the feature `mcp` of quorate-cli, as the first `scripts/cluster up` of a checkout does; \
+         `scripts/cluster up --full` builds it in",
+    ))
+}
+
 /// Runs the server until the agent has gone, or a signal comes.
+#[cfg(feature = "mcp")]
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let mut signals = Signals::take()?;
     let stop = async {
