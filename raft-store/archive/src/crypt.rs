@@ -1,21 +1,31 @@
 //! Encryption, by age: for whom, and with which keys it is opened again.
 //!
 //! Owns what keys look like and what is said where one is missing or wrong. A node needs only recipients, which are public, so that a
-//! thief of its disk cannot read what it archived. <https://age-encryption.org>
+//! thief of its disk cannot read what it archived. A build without the feature `encryption` refuses all of them, and so writes nothing in clear
+//! that should be encrypted. <https://age-encryption.org>
+
+#[cfg(not(feature = "encryption"))]
+mod left_out;
 
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
 
+#[cfg(feature = "encryption")]
 use age::stream::StreamWriter;
+#[cfg(feature = "encryption")]
+use age::x25519::{Identity, Recipient};
+#[cfg(feature = "encryption")]
 use age::{DecryptError, Decryptor, Encryptor};
 
 use crate::ArchiveError;
+#[cfg(not(feature = "encryption"))]
+use left_out::{Identity, Recipient};
 
 /// For whom an archive is encrypted; for nobody means that it is not.
 #[derive(Clone, Default)]
-pub struct Recipients(Vec<age::x25519::Recipient>);
+pub struct Recipients(Vec<Recipient>);
 
 impl Recipients {
     /// Reads recipients, `age1…` each.
@@ -24,7 +34,8 @@ impl Recipients {
     /// One that is no recipient.
     pub fn parse<'t>(texts: impl IntoIterator<Item = &'t str>) -> Result<Self, ArchiveError> {
         let each = texts.into_iter().map(|text| {
-            age::x25519::Recipient::from_str(text.trim()).map_err(|why| {
+            check_built_in()?;
+            Recipient::from_str(text.trim()).map_err(|why| {
                 let secret = text.trim().to_ascii_uppercase().starts_with("AGE-SECRET-KEY");
                 ArchiveError::Refused(match secret {
                     true => "a recipient is the public half of a key, age1…, and this is a secret one: keep it off the nodes, and make a new one".to_owned(),
@@ -41,6 +52,7 @@ impl Recipients {
     }
 
     /// Writes through to `sink`, encrypted where there are recipients.
+    #[cfg(feature = "encryption")]
     pub(crate) fn seal<W: Write>(&self, sink: W) -> io::Result<Sealing<W>> {
         if self.0.is_empty() {
             return Ok(Sealing::Plain(sink));
@@ -49,7 +61,28 @@ impl Recipients {
         let encryptor = Encryptor::with_recipients(each).map_err(io::Error::other)?;
         Ok(Sealing::Age(Box::new(encryptor.wrap_output(sink)?)))
     }
+
+    /// Writes through to `sink`: there are no recipients.
+    #[cfg(not(feature = "encryption"))]
+    pub(crate) fn seal<W: Write>(&self, sink: W) -> io::Result<Sealing<W>> {
+        match self.0.first() {
+            None => Ok(Sealing::Plain(sink)),
+            Some(recipient) => match *recipient {},
+        }
+    }
 }
+
+/// Whether this build encrypts.
+fn check_built_in() -> Result<(), ArchiveError> {
+    match cfg!(feature = "encryption") {
+        true => Ok(()),
+        false => Err(ArchiveError::Refused(LEFT_OUT.to_owned())),
+    }
+}
+
+/// What is said where it does not.
+const LEFT_OUT: &str = "this program was built without the feature `encryption` of quorate-archive: the packages have it, and so has what \
+                        `scripts/cluster up --full` builds";
 
 /// The recipients, which are public.
 impl fmt::Debug for Recipients {
@@ -75,7 +108,7 @@ impl Recipients {
 
 /// Keys that open what is encrypted. Never shown.
 #[derive(Clone, Default)]
-pub struct Keys(Vec<age::x25519::Identity>);
+pub struct Keys(Vec<Identity>);
 
 impl Keys {
     /// Reads a file as `age-keygen` writes it: an identity a line, `AGE-SECRET-KEY-1…`, and comments behind `#`.
@@ -97,8 +130,9 @@ impl Keys {
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if !line.is_empty() && !line.starts_with('#') {
+                check_built_in()?;
                 // What it says instead may be a secret of something else.
-                keys.push(age::x25519::Identity::from_str(line).map_err(|_| {
+                keys.push(Identity::from_str(line).map_err(|_| {
                     let what = "is no identity of age (AGE-SECRET-KEY-1…); `age-keygen -o FILE` makes one";
                     ArchiveError::Refused(format!("line {number} {what}"))
                 })?);
@@ -117,7 +151,7 @@ impl Keys {
 
     /// For whom something is encrypted that these keys open.
     pub fn recipients(&self) -> Recipients {
-        Recipients(self.0.iter().map(age::x25519::Identity::to_public).collect())
+        Recipients(self.0.iter().map(Identity::to_public).collect())
     }
 
     /// Reads what was sealed. `object` is its name.
@@ -127,9 +161,24 @@ impl Keys {
         is_encrypted: bool,
         source: impl Read + Send + 'r,
     ) -> Result<Box<dyn Read + Send + 'r>, ArchiveError> {
-        if !is_encrypted {
-            return Ok(Box::new(source));
-        }
+        if is_encrypted { self.decrypted(object, source) } else { Ok(Box::new(source)) }
+    }
+
+    #[cfg(not(feature = "encryption"))]
+    fn decrypted<'r>(
+        &self,
+        object: &str,
+        _source: impl Read + Send + 'r,
+    ) -> Result<Box<dyn Read + Send + 'r>, ArchiveError> {
+        Err(ArchiveError::Locked { object: object.to_owned(), what: format!("is encrypted, and {LEFT_OUT}") })
+    }
+
+    #[cfg(feature = "encryption")]
+    fn decrypted<'r>(
+        &self,
+        object: &str,
+        source: impl Read + Send + 'r,
+    ) -> Result<Box<dyn Read + Send + 'r>, ArchiveError> {
         let locked = |what: &str| ArchiveError::Locked { object: object.to_owned(), what: what.to_owned() };
         if self.0.is_empty() {
             return Err(locked("is encrypted, and no key was given: name the file with it by --key"));
@@ -171,6 +220,7 @@ impl fmt::Debug for Keys {
 /// Writes what [`Keys::open`] reads.
 pub(crate) enum Sealing<W: Write> {
     Plain(W),
+    #[cfg(feature = "encryption")]
     Age(Box<StreamWriter<W>>),
 }
 
@@ -179,6 +229,7 @@ impl<W: Write> Sealing<W> {
     pub(crate) fn finish(self) -> io::Result<W> {
         match self {
             Self::Plain(sink) => Ok(sink),
+            #[cfg(feature = "encryption")]
             Self::Age(writer) => writer.finish(),
         }
     }
@@ -188,6 +239,7 @@ impl<W: Write> Write for Sealing<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(sink) => sink.write(bytes),
+            #[cfg(feature = "encryption")]
             Self::Age(writer) => writer.write(bytes),
         }
     }
@@ -195,6 +247,7 @@ impl<W: Write> Write for Sealing<W> {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(sink) => sink.flush(),
+            #[cfg(feature = "encryption")]
             Self::Age(writer) => writer.flush(),
         }
     }

@@ -34,6 +34,9 @@
 mod archive;
 mod base;
 mod bundle;
+#[cfg(feature = "object-stores")]
+mod clouds;
+#[cfg(feature = "object-stores")]
 mod credentials;
 mod crypt;
 mod directory;

@@ -1,33 +1,22 @@
 //! Where an archive is: an object store or a directory.
 //!
-//! Owns the forms of a location and how the store behind it is opened: credentials come from the environment and the files of the
-//! clouds' own tools, never from a location, which is shown and logged.
+//! Owns the forms of a location, which is shown and logged, so credentials are never in it. A build without the feature `object-stores`
+//! refuses all but directories.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::TryStreamExt;
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use url::Url;
 
-use crate::{ArchiveError, credentials, directory, names};
-
-/// How long a connection may take to come about.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long a store may be silent: an answer to 8 MiB over a slow line takes its time.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// A request that failed for a moment's reason is sent again for so long.
-const RETRY_MAX: Duration = Duration::from_secs(20);
-/// So often at most.
-const RETRIES: usize = 4;
+#[cfg(feature = "object-stores")]
+use crate::clouds;
+use crate::{ArchiveError, directory, names};
 
 /// Where an archive is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,9 +82,20 @@ impl FromStr for Location {
             }
             _ => return Err(refused("a location of no kind that is known", text)),
         };
+        if !cfg!(feature = "object-stores") {
+            return Err(left_out());
+        }
         let prefix = Path::from_url_path(url.path()).map_err(|error| refused("a bad prefix", &error.to_string()))?;
         Ok(Self { kind, prefix })
     }
+}
+
+fn left_out() -> ArchiveError {
+    ArchiveError::Refused(
+        "this program was built without the feature `object-stores` of quorate-archive, and takes a directory alone: the packages have it, \
+         and so has what `scripts/cluster up --full` builds"
+            .into(),
+    )
 }
 
 fn refused(what: &str, detail: &str) -> ArchiveError {
@@ -150,15 +150,14 @@ impl Location {
     pub fn open_existing(&self) -> Result<Place, ArchiveError> {
         let cannot = || ArchiveError::store(format!("{self} cannot be opened"));
         let store: Arc<dyn ObjectStore> = match &self.kind {
-            Kind::S3(bucket) => Arc::new(s3(bucket).build().map_err(cannot())?),
-            Kind::Google(bucket) => {
-                let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
-                Arc::new(builder.with_client_options(client()).with_retry(retry()).build().map_err(cannot())?)
-            }
-            Kind::Azure(container) => {
-                let builder = MicrosoftAzureBuilder::from_env().with_container_name(container);
-                Arc::new(builder.with_client_options(client()).with_retry(retry()).build().map_err(cannot())?)
-            }
+            #[cfg(feature = "object-stores")]
+            Kind::S3(bucket) => Arc::new(clouds::s3(bucket).map_err(cannot())?),
+            #[cfg(feature = "object-stores")]
+            Kind::Google(bucket) => Arc::new(clouds::google(bucket).map_err(cannot())?),
+            #[cfg(feature = "object-stores")]
+            Kind::Azure(container) => Arc::new(clouds::azure(container).map_err(cannot())?),
+            #[cfg(not(feature = "object-stores"))]
+            Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) => return Err(left_out()),
             Kind::Directory(path) => {
                 if !path.is_dir() {
                     let what = format!("{} is no directory: there is no archive", path.display());
@@ -173,53 +172,6 @@ impl Location {
             Kind::S3(_) | Kind::Google(_) | Kind::Azure(_) | Kind::Given(_) => None,
         };
         Ok(Place { store, prefix: self.prefix.clone(), shown: self.to_string(), directory: at })
-    }
-}
-
-/// S3 as the environment says, and where it says nothing, as the profile does.
-fn s3(bucket: &str) -> AmazonS3Builder {
-    let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry());
-    let has_own = [
-        AmazonS3ConfigKey::AccessKeyId,
-        AmazonS3ConfigKey::WebIdentityTokenFile,
-        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
-        AmazonS3ConfigKey::ContainerCredentialsFullUri,
-    ]
-    .iter()
-    .any(|key| builder.get_config_value(key).is_some());
-    let profile = credentials::aws_profile();
-    if !has_own && let (Some(id), Some(secret)) = (profile.key_id, profile.secret) {
-        builder = builder.with_access_key_id(id).with_secret_access_key(secret);
-        if let Some(token) = profile.token {
-            builder = builder.with_token(token);
-        }
-    }
-    if builder.get_config_value(&AmazonS3ConfigKey::Region).is_none()
-        && let Some(region) = profile.region
-    {
-        builder = builder.with_region(region);
-    }
-    // A store of one's own without TLS is named as such: http://…; AWS_ALLOW_HTTP has to agree.
-    let allows_http = builder
-        .get_config_value(&AmazonS3ConfigKey::Client(object_store::ClientConfigKey::AllowHttp))
-        .is_some_and(|value| value == "true");
-    builder.with_client_options(client().with_allow_http(allows_http))
-}
-
-fn client() -> ClientOptions {
-    provide_cryptography();
-    ClientOptions::new().with_connect_timeout(CONNECT_MAX).with_read_timeout(SILENCE_MAX).with_timeout_disabled()
-}
-
-fn retry() -> RetryConfig {
-    RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_MAX, ..RetryConfig::default() }
-}
-
-/// The HTTP client asks the process for its cryptography.
-fn provide_cryptography() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Another thread may have been faster: then there is one.
-        let _is_there = rustls::crypto::ring::default_provider().install_default();
     }
 }
 
