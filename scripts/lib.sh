@@ -15,6 +15,22 @@ target_dir=${CARGO_TARGET_DIR:-$repo/target}
 # What takes long to build and does not depend on the checkout.
 cache_dir=${XDG_CACHE_HOME:-$HOME/.cache}/quorate
 
+# Where scripts/setup says which RocksDB cargo links, and by what line it knows that it wrote that.
+cargo_config=$repo/.cargo/config.toml
+config_mark='# Written by scripts/setup.'
+
+# Whether somebody else wrote it.
+has_foreign_config() { [[ -f $cargo_config && $(head -n 1 "$cargo_config") != "$config_mark" ]]; }
+
+# Has cargo link RocksDB at full optimisation from now on, whatever scripts/setup told it for debug builds, but not what the caller did.
+link_full_rocksdb() {
+    local home
+    if [[ -z ${ROCKSDB_LIB_DIR:-} ]] && ! has_foreign_config; then
+        home=$("$repo/scripts/rocksdb") || die "RocksDB could not be compiled, see above"
+        export ROCKSDB_LIB_DIR=$home ROCKSDB_STATIC=1
+    fi
+}
+
 # cargo takes a crate for built when its sources are older than the build, and does not see that they lie in another
 # checkout. So a checkout that takes over a build directory from another makes its own sources new first. What cargo built in the
 # checkout itself, before any of these scripts ran, is its own.
@@ -67,9 +83,14 @@ build_programs() {
             *) bins+=(--bin "$name") ;;
         esac
     done
-    "$repo/scripts/setup" >&2
+    if [[ $profile == debug ]]; then
+        "$repo/scripts/setup" >&2
+    else
+        "$repo/scripts/setup" --tools >&2
+        link_full_rocksdb
+        flags+=(--profile "$profile")
+    fi
     claim_target_dir
-    if [[ $profile != debug ]]; then flags+=(--profile "$profile"); fi
     say "Building Quorate ($profile)."
     (cd "$repo" && cargo build --workspace "${bins[@]}" --locked "${flags[@]}") >&2 || die "the build failed, see above"
     printf '%s\n' "$target_dir/$profile"
