@@ -8,7 +8,7 @@ use quorate_etcd_api::kv::RangeResponse;
 use quorate_machine::limits::LOOK_BYTES;
 use quorate_machine::query::{KeyRead, ListQuery, ListRead, PastRead, StateFault};
 use quorate_machine::types::{Entry, Key, ListOrder, ListOrderBy, ListShown, ListStep, Revision, RevisionFilter};
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::failure::Failure;
@@ -154,7 +154,7 @@ fn answer(call: &Call, found: Found, revision: Option<Revision>, before: Revisio
 }
 
 fn one(
-    backend: &Node,
+    backend: &SharedNode,
     key: &Key,
     step: &ListStep,
     revision: Option<Revision>,
@@ -188,7 +188,7 @@ fn is_in_order(step: &ListStep) -> bool {
 }
 
 fn many(
-    backend: &Node,
+    backend: &SharedNode,
     step: &ListStep,
     revision: Option<Revision>,
     room: Room,

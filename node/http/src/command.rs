@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::header;
 use quorate_machine::query::{Observed, StateFault};
 use quorate_machine::types::Revision;
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::freshness;
 
@@ -26,7 +26,7 @@ pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<By
 /// Whether there is no such thing before a request that puts it there. Two that come at once may both hear so.
 pub async fn is_absent<T>(
     context: &RequestContext,
-    look: impl FnOnce(&Node) -> Result<Observed<Option<T>>, StateFault>,
+    look: impl FnOnce(&SharedNode) -> Result<Observed<Option<T>>, StateFault>,
 ) -> Result<bool, Failure> {
     let backend = &context.api.node;
     freshness::refresh(backend, context.deadline).await?;

@@ -1,7 +1,7 @@
 //! The public HTTP API: from a request to an answer.
 //!
 //! Owns every route; each resource declares its own, with the types, policy and description of each operation. Knows nothing of
-//! Raft or RocksDB: everything it asks of the node goes through [`Backend`](quorate_node_core::backend::Backend). The order of reading: `router`
+//! Raft or RocksDB: everything it asks of the node goes through [`Node`](quorate_node_core::backend::Node). The order of reading: `router`
 //! (all routes), `service` (the way of every request), the resources, then what they use: `input`, `output`. What another
 //! protocol would share is in [`gateway`](quorate_node_core::gateway).
 

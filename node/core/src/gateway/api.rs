@@ -11,7 +11,7 @@ use http::HeaderValue;
 use quorate_machine::types::Revision;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::backend::{Backend, Node};
+use crate::backend::{Node, SharedNode};
 use crate::gateway::admission::accounts::AccountLimits;
 use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::admission::{Admission, AdmissionLimits};
@@ -87,7 +87,7 @@ pub struct Api {
     /// Bounds of how much is let in.
     pub admission: Admission,
     /// The node.
-    pub node: Node,
+    pub node: SharedNode,
     /// The configuration.
     pub settings: ApiSettings,
     /// Counts of everything.
@@ -113,7 +113,7 @@ struct ClusterName {
 
 impl Api {
     /// Puts the API in front of a node.
-    pub fn new(node: impl Backend, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
+    pub fn new(node: impl Node, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
         let bounds = AdmissionLimits {
             classes: settings.classes,
             accounts: settings.accounts,

@@ -11,7 +11,7 @@ use quorate_api::{Applied, ErrorCode};
 use quorate_machine::types::Revision;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use crate::backend::Node;
+use crate::backend::SharedNode;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
 use crate::gateway::caller::Watching;
@@ -62,7 +62,12 @@ pub async fn begin(call: &Call, place: OwnedSemaphorePermit) -> Result<(Revision
 }
 
 /// Walks over the state on a thread that may block, until all is sent or nobody takes it any more.
-fn walk(backend: &Node, pieces: mpsc::Sender<Piece>, begun: oneshot::Sender<Revision>, _permit: OwnedSemaphorePermit) {
+fn walk(
+    backend: &SharedNode,
+    pieces: mpsc::Sender<Piece>,
+    begun: oneshot::Sender<Revision>,
+    _permit: OwnedSemaphorePermit,
+) {
     let mut begun = Some(begun);
     let mut sink = Sink { pieces, piece: Vec::with_capacity(limits::BACKUP_PIECE_BYTES) };
     let mut tell = |revision| {

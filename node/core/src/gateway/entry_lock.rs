@@ -11,7 +11,7 @@ use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::query::ReadPosition;
 use quorate_machine::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
 
-use crate::backend::{LockPlace, Node};
+use crate::backend::{LockPlace, SharedNode};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
@@ -52,7 +52,7 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
 
 /// What was kept of a request of `owner`, also of one that waited for the lock on an entry: that one was refused a few times, each under an id of
 /// its own, until it was not or had waited for long enough.
-pub fn kept(backend: &Node, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
+pub fn kept(backend: &SharedNode, owner: &str, id: &RequestId) -> Result<(ReadPosition, Option<KeptReply>), Failure> {
     let read = |id: &RequestId| backend.request(owner, id).map_err(|fault| Failure::from_fault(&fault));
     let was_refused = |kept: &Option<KeptReply>| kept.as_ref().is_some_and(|kept| is_locked(&kept.reply));
     let mut found = read(id)?;

@@ -15,7 +15,7 @@ use quorate_machine::types::{
 use quorate_threads::watchdog;
 use tokio::runtime::Handle;
 
-use crate::backend::Node;
+use crate::backend::SharedNode;
 use crate::gateway::auth::requirement::{self, Permission};
 use crate::gateway::call::Call;
 use crate::gateway::decide::decide;
@@ -278,7 +278,7 @@ impl QueuePlace {
                 let party = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
                 return self.found(call, &reply, party, listens).await;
             };
-            let left = |backend: &Node| match self.read(backend)? {
+            let left = |backend: &SharedNode| match self.read(backend)? {
                 (_, Party::Waiting { row, .. }) if !row.hung_up => Ok(None),
                 other => Ok(Some(other)),
             };
@@ -313,12 +313,12 @@ impl QueuePlace {
         self.read(&call.api.node).map_err(|fault| Failure::from_fault(&fault))
     }
 
-    fn read(&self, backend: &Node) -> Result<(ReadPosition, Party), StateFault> {
+    fn read(&self, backend: &SharedNode) -> Result<(ReadPosition, Party), StateFault> {
         backend.party(&self.lock, self.session).map(|seen| (seen.at, seen.found))
     }
 
     /// When its time is over, by this node's clock; `None` where it waits no more.
-    fn end_of_wait(&self, backend: &Node) -> Result<Option<Instant>, Failure> {
+    fn end_of_wait(&self, backend: &SharedNode) -> Result<Option<Instant>, Failure> {
         let (at, party) = self.read(backend).map_err(|fault| Failure::from_fault(&fault))?;
         Ok(match party {
             Party::Waiting { row, .. } => {
@@ -328,7 +328,7 @@ impl QueuePlace {
         })
     }
 
-    fn ahead(&self, backend: &Node) -> Result<Option<u64>, Failure> {
+    fn ahead(&self, backend: &SharedNode) -> Result<Option<u64>, Failure> {
         let ahead = backend.places_before(&self.lock, self.place, limits::PLACES_COUNTED_MAX);
         ahead.map(|count| Some(count as u64)).map_err(|fault| Failure::from_fault(&fault))
     }
@@ -411,7 +411,12 @@ fn last_word(id: &RequestId) -> RequestId {
 }
 
 /// Whether a request of `owner` whose kept answer is that it waits has given its place up since; with where that was decided.
-pub fn gave_up_since(backend: &Node, owner: &str, id: &RequestId, kept: &Reply) -> Result<Option<Reply>, Failure> {
+pub fn gave_up_since(
+    backend: &SharedNode,
+    owner: &str,
+    id: &RequestId,
+    kept: &Reply,
+) -> Result<Option<Reply>, Failure> {
     if !matches!(kept.outcome, Decided::Lock(LockReply::Waiting { .. })) {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use quorate_machine::query::StateFault;
 use quorate_threads::background;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::backend::{AppError, Node};
+use crate::backend::{AppError, SharedNode};
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
@@ -20,7 +20,7 @@ use crate::gateway::failure::{Effect, Failure};
 /// Runs it where blocking is allowed, as soon as one of the few places is free.
 pub async fn scan<T: Send + 'static>(
     call: &Call,
-    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
+    work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     aside(call, &call.api.admission.scans, background::patiently, work).await
 }
@@ -28,7 +28,7 @@ pub async fn scan<T: Send + 'static>(
 /// Runs work on the entries that a request names. It has permits of its own, which no scan can take.
 pub async fn evaluate<T: Send + 'static>(
     call: &Call,
-    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
+    work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     aside(call, &call.api.admission.evaluations, background::blocking, work).await
 }
@@ -40,7 +40,7 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     call: &Call,
     places: &Arc<Semaphore>,
     threads: impl FnOnce(Work<T>) -> Done,
-    work: impl FnOnce(Node) -> Result<T, StateFault> + Send + 'static,
+    work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
     let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use quorate_machine::query::StateFault;
 use quorate_machine::types::Key;
 
-use crate::backend::Node;
+use crate::backend::SharedNode;
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
@@ -19,7 +19,7 @@ pub async fn until<T: Send>(
     call: &Call,
     waker: &Key,
     end: Instant,
-    read: impl Fn(&Node) -> Result<Option<T>, StateFault> + Send + Sync,
+    read: impl Fn(&SharedNode) -> Result<Option<T>, StateFault> + Send + Sync,
 ) -> Result<Option<T>, Failure> {
     let backend = &call.api.node;
     // Nor who would be one too many: it asks again, after a while in its own class.
@@ -62,6 +62,6 @@ pub async fn instead(call: &Call, end: Instant) {
 }
 
 /// Waits until this node's state has what a reply told of, so that what is read next is not older. Whether it has.
-pub async fn for_applied(backend: &Node, index: u64, end: Instant) -> bool {
+pub async fn for_applied(backend: &SharedNode, index: u64, end: Instant) -> bool {
     tokio::time::timeout_at(end.into(), backend.wait_applied(index)).await.is_ok()
 }

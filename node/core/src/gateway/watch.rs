@@ -13,7 +13,7 @@ use quorate_machine::types::Entry;
 use quorate_threads::{background, watchdog};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::backend::Node;
+use crate::backend::SharedNode;
 use crate::gateway::admission::answer_memory::Share;
 use crate::gateway::api::Api;
 use crate::limits;
@@ -23,7 +23,7 @@ use crate::limits;
 pub fn read<T: Send + 'static>(
     api: &Api,
     share: &Arc<Share>,
-    read: impl FnOnce(&Node) -> Result<T, StateFault> + Send + 'static,
+    read: impl FnOnce(&SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> BoxFuture<'static, Result<Option<T>, StateFault>> {
     let (places, backend, share) = (Arc::clone(&api.admission.watch_reads), api.node.clone(), Arc::clone(share));
     let did_not_end =
@@ -52,7 +52,7 @@ pub struct Versions {
 }
 
 /// The versions around a change that is in memory; `None` where they can no longer be read.
-pub fn versions(backend: &Node, change: &RecentChange, prev: bool) -> Result<Option<Versions>, StateFault> {
+pub fn versions(backend: &SharedNode, change: &RecentChange, prev: bool) -> Result<Option<Versions>, StateFault> {
     let version = |revision| backend.version(&change.key, revision);
     let entry = match (change.change.cause.is_removal(), change.entry()) {
         (true, _) => None,
@@ -73,7 +73,7 @@ pub fn versions(backend: &Node, change: &RecentChange, prev: bool) -> Result<Opt
 }
 
 /// Why a node should not go on with a stream that began at `began`, if so: others may know more than it does.
-pub fn end_reason(backend: &Node, began: Instant) -> Option<(WatchEndCode, String)> {
+pub fn end_reason(backend: &SharedNode, began: Instant) -> Option<(WatchEndCode, String)> {
     if let Some(reason) = backend.quarantine() {
         return Some((WatchEndCode::Quarantined, reason));
     }

@@ -11,7 +11,7 @@ use quorate_machine::query::{BarrierRead, Observed};
 use quorate_machine::types::{
     Action, BarrierOp, BarrierRow, Name, Outcome as Decided, Reply, Revision, SessionId, Waker,
 };
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::decide::decide;
@@ -141,7 +141,8 @@ async fn watch(
     is_wanted: impl Fn(&BarrierRead) -> bool + Send + Sync,
 ) -> Result<Observed<BarrierRead>, Failure> {
     let backend = &context.api.node;
-    let read = |backend: &Node| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
+    let read =
+        |backend: &SharedNode| Ok(Some(backend.barrier(name, Some(session))?).filter(|seen| is_wanted(&seen.found)));
     match wait::until(context, &Waker::Barrier.of(name.as_str()), end, read).await? {
         Some(seen) => Ok(seen),
         None => backend.barrier(name, Some(session)).map_err(|fault| Failure::from_fault(&fault)),

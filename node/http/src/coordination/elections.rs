@@ -14,7 +14,7 @@ use quorate_machine::types::{
     Acquire, Action, ContentKind, LockMode, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply,
     Value,
 };
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::decide::decide;
@@ -186,7 +186,7 @@ pub async fn list(context: Context) -> Outcome {
     let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
     context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
-    let page = move |backend: Node| backend.locks(LockSpace::Election, after.as_ref(), limit);
+    let page = move |backend: SharedNode| backend.locks(LockSpace::Election, after.as_ref(), limit);
     let Observed { at, found, .. } = scan(&context, page).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());
     let summary = |(name, head): &(Name, LockHead)| ElectionSummary {

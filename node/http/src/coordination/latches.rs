@@ -9,7 +9,7 @@ use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemove
 use quorate_machine::limits::LATCH_COUNT_MAX;
 use quorate_machine::query::Observed;
 use quorate_machine::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::decide::decide;
@@ -101,7 +101,7 @@ pub async fn get(context: Context) -> Outcome {
     let backend = &context.api.node;
     context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
     let has_ended = |row: Option<LatchRow>| row.is_none_or(|row| row.opened.is_some());
-    let read = |backend: &Node| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
+    let read = |backend: &SharedNode| Ok(Some(backend.latch(&name)?).filter(|seen| has_ended(seen.found)));
     let ended = wait::until(&context, &Waker::Latch.of(name.as_str()), Instant::now() + wait, read).await?;
     let Observed { at, found, .. } = match ended {
         Some(seen) => seen,

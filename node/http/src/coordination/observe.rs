@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use quorate_api::{LeaderEvent, Problem, VacantEvent, WatchEndCode};
 use quorate_machine::query::{FeedPosition, LeaderChange, Observed, Page, ReadPosition, StateFault};
 use quorate_machine::types::{LockName, LockSpace, Name, Revision};
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
@@ -168,7 +168,7 @@ fn has_gap(found: &Found, sent_up_to: Revision) -> bool {
 }
 
 impl ObserveBody {
-    fn read(backend: &Node, election: &Name, after: Revision) -> Result<Found, StateFault> {
+    fn read(backend: &SharedNode, election: &Name, after: Revision) -> Result<Found, StateFault> {
         backend.elected_after(election, after, limits::OBSERVED_CHANGES_MAX)
     }
 

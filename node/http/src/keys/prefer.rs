@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use quorate_machine::query::{PastRead, ReadPosition};
 use quorate_machine::types::{Entry, Key};
-use quorate_node_core::backend::{Consistency, Node};
+use quorate_node_core::backend::{Consistency, SharedNode};
 use quorate_node_core::limits;
 
 use crate::context::RequestContext;
@@ -100,7 +100,12 @@ fn without_body(done: Completed, decided: &Decided) -> Answer {
 /// The entry exactly as the write left it. Every write has a revision of its own, so a read at that revision can see no
 /// later one. `None`: it was removed, it is compacted (a retry long after), or this node has not come so far in time.
 /// The write took effect whatever becomes of this, so nothing here is an error.
-async fn written(backend: &Node, key: &Key, decided: &Decided, deadline: Instant) -> Option<(Entry, ReadPosition)> {
+async fn written(
+    backend: &SharedNode,
+    key: &Key,
+    decided: &Decided,
+    deadline: Instant,
+) -> Option<(Entry, ReadPosition)> {
     let meta = decided.meta?;
     let patience = Instant::now() + Duration::from_millis(limits::REPRESENTATION_WAIT_MS);
     backend.read_barrier(Consistency::AtLeast(decided.revision), deadline.min(patience)).await.ok()?;

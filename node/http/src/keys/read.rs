@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use quorate_machine::query::{KeyRead, PastRead};
 use quorate_machine::types::{ContentKind, Entry, Key, Revision};
-use quorate_node_core::backend::{Consistency, Node};
+use quorate_node_core::backend::{Consistency, SharedNode};
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::caller::Caller;
@@ -133,7 +133,7 @@ pub fn wait(query: &mut Query<'_>) -> Option<Duration> {
     Some(Duration::from_millis(millis))
 }
 
-fn read_past(backend: &Node, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
+fn read_past(backend: &SharedNode, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
     match backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
         PastRead::Found(read) => Ok(read),
         PastRead::Compacted(at) => Err(Failure::compacted(revision, at)),

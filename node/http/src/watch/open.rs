@@ -4,7 +4,7 @@
 
 use quorate_api::{ErrorCode, Problem, WatchEvent};
 use quorate_machine::query::{FeedPosition, ReadPosition, WatchRange};
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{Permission, RequiredPermission, Requirement, Visit};
 use quorate_node_core::gateway::caller::Watching;
@@ -146,7 +146,7 @@ async fn position(context: &RequestContext, start: Start) -> Result<(ReadPositio
 
 /// Where a watch goes on whose position can no longer be read, or has not happened in this cluster: there as little is missing as can be.
 /// `None` where something else failed.
-fn begin_anew(backend: &Node, failure: &Failure) -> Option<(ReadPosition, FeedPosition)> {
+fn begin_anew(backend: &SharedNode, failure: &Failure) -> Option<(ReadPosition, FeedPosition)> {
     let at = backend.position();
     let may_begin = matches!(failure.code(), ErrorCode::Compacted | ErrorCode::InvalidArgument);
     may_begin.then(|| (at, FeedPosition::after(at.oldest_revision)))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use quorate_api::{Cas, EntryView, RequestAnswer, RequestState, WriteAnswer};
 use quorate_machine::document::{Json, Patch};
 use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Value};
-use quorate_node_core::backend::{AppError, Backend, Consistency};
+use quorate_node_core::backend::{AppError, Consistency, Operations};
 
 use crate::raw::Server;
 

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use quorate_node_core::backend::Backend;
+use quorate_node_core::backend::Node;
 use quorate_node_core::gateway::api::ApiSettings;
 use quorate_node_port::ServeSettings;
 use tokio::io::AsyncWriteExt;

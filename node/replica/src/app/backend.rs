@@ -13,7 +13,7 @@ use quorate_machine::query::{KeyRead, ListQuery, Observed, Queries, ReadPosition
 use quorate_machine::types::{Action, Command, Entry, Key, QueueName, Reply, Revision, SessionId, WallMillis};
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_node_core::backend::{
-    AppError, Backend, Consistency, Coordination, DigestAt, IsDone, LeaderHint, LockPlace, Renewed, Renewer, Repaired,
+    AppError, Consistency, DigestAt, IsDone, LeaderHint, LockPlace, Node, Operations, Renewed, Renewer, Repaired, Waits,
 };
 use quorate_store::backup::BackupError;
 
@@ -50,41 +50,84 @@ macro_rules! of_state {
 
 quorate_machine::each_query!(of_state);
 
-impl Backend for App {
+impl Node for App {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
         Box::pin(self.writes().write(command, deadline))
+    }
+
+    fn renew(
+        &self,
+        renewer: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(self.inner.sessions.renew(renewer, sessions, deadline))
     }
 
     fn is_dear(&self, action: &Action) -> bool {
         self.writes().is_dear(action)
     }
 
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        self.state().rehearse(self.wall_now(), next)
+    }
+
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        self.state().dry_run(command, self.wall_now())
+    }
+
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
         Box::pin(self.reads().barrier(consistency, deadline))
     }
 
-    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
-        Box::pin(App::hand_over(self, to, deadline))
-    }
-
-    fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
-        Box::pin(App::members_seen(self, deadline))
-    }
-
-    fn change_members(
-        &self,
-        context: MemberRequest,
+    fn owners_of<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
         deadline: Instant,
-    ) -> BoxFuture<'_, Result<MemberReply, AppError>> {
-        Box::pin(App::change_members(self, context, deadline))
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+        Box::pin(self.inner.sessions.owners_of(sessions, deadline))
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        self.state().feed()
+    }
+
+    fn position(&self) -> ReadPosition {
+        self.state().position()
+    }
+
+    fn leader_hint(&self) -> LeaderHint {
+        self.leader_hint()
+    }
+
+    fn wall_now(&self) -> WallMillis {
+        self.wall_now()
+    }
+
+    fn unready_reason(&self) -> Option<String> {
+        self.unready_reason()
+    }
+}
+
+impl Waits for App {
+    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
+        Box::pin(self.state().wait_applied(index))
     }
 
     fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()> {
         Box::pin(self.state().wait_key_change(key, seen, wait))
     }
 
-    fn feed(&self) -> &Arc<Feed> {
-        self.state().feed()
+    fn wait_woken<'a>(
+        &'a self,
+        waker: &'a Key,
+        wait: Duration,
+        is_done: IsDone<'a>,
+    ) -> BoxFuture<'a, Result<(), StateFault>> {
+        Box::pin(async move {
+            let _waiting = self.inner.waiting.enter();
+            self.state().wait_woken(waker, wait, is_done).await
+        })
     }
 
     fn wait_tasks<'a>(
@@ -97,12 +140,27 @@ impl Backend for App {
         Box::pin(self.state().wait_tasks(queue, revision, wall, until))
     }
 
-    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
-        self.state().dry_run(command, self.wall_now())
+    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
+        Box::new(self.lock_turns().place(key))
+    }
+}
+
+impl Operations for App {
+    fn status(&self) -> StatusAnswer {
+        self.status()
     }
 
-    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
-        self.state().rehearse(self.wall_now(), next)
+    fn quarantine(&self) -> Option<String> {
+        self.quarantine()
+    }
+
+    fn staleness_ms(&self) -> Option<u64> {
+        self.staleness_ms()
+    }
+
+    fn digest(&self) -> DigestAt {
+        let applied = self.state().applied();
+        DigestAt { at: applied.at, digest: applied.digest }
     }
 
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()> {
@@ -121,79 +179,23 @@ impl Backend for App {
         }
     }
 
-    fn digest(&self) -> DigestAt {
-        let applied = self.state().applied();
-        DigestAt { at: applied.at, digest: applied.digest }
+    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+        Box::pin(App::hand_over(self, to, deadline))
     }
 
-    fn position(&self) -> ReadPosition {
-        self.state().position()
+    fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+        Box::pin(App::members_seen(self, deadline))
     }
 
-    fn leader_hint(&self) -> LeaderHint {
-        self.leader_hint()
-    }
-
-    fn staleness_ms(&self) -> Option<u64> {
-        self.staleness_ms()
-    }
-
-    fn status(&self) -> StatusAnswer {
-        self.status()
-    }
-
-    fn wall_now(&self) -> WallMillis {
-        self.wall_now()
-    }
-
-    fn quarantine(&self) -> Option<String> {
-        self.quarantine()
+    fn change_members(
+        &self,
+        context: MemberRequest,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<MemberReply, AppError>> {
+        Box::pin(App::change_members(self, context, deadline))
     }
 
     fn repair(&self, node: u64, deadline: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
         Box::pin(App::repair(self, node, deadline))
-    }
-
-    fn unready_reason(&self) -> Option<String> {
-        self.unready_reason()
-    }
-}
-
-impl Coordination for App {
-    fn renew(
-        &self,
-        renewer: Renewer,
-        sessions: Vec<SessionId>,
-        deadline: Instant,
-    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
-        Box::pin(self.inner.sessions.renew(renewer, sessions, deadline))
-    }
-
-    fn owners_of<'a>(
-        &'a self,
-        sessions: &'a [SessionId],
-        deadline: Instant,
-    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
-        Box::pin(self.inner.sessions.owners_of(sessions, deadline))
-    }
-
-    fn wait_applied(&self, index: u64) -> BoxFuture<'_, ()> {
-        Box::pin(self.state().wait_applied(index))
-    }
-
-    fn wait_woken<'a>(
-        &'a self,
-        waker: &'a Key,
-        wait: Duration,
-        is_done: IsDone<'a>,
-    ) -> BoxFuture<'a, Result<(), StateFault>> {
-        Box::pin(async move {
-            let _waiting = self.inner.waiting.enter();
-            self.state().wait_woken(waker, wait, is_done).await
-        })
-    }
-
-    fn lock_place(&self, key: Key) -> Box<dyn LockPlace> {
-        Box::new(self.lock_turns().place(key))
     }
 }

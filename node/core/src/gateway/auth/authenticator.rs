@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use crate::backend::Node;
+use crate::backend::SharedNode;
 use crate::connection::origin::Neighbour;
 use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::auth::audit::AuditFile;
@@ -140,7 +140,7 @@ impl Authenticator {
     }
 
     /// Who a proof is of, by what this node knows now.
-    pub fn prove(&self, backend: &Node, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, Failure> {
+    pub fn prove(&self, backend: &SharedNode, proof: &Proof) -> Result<Result<Arc<Person>, Doubt>, Failure> {
         if let Proof::Signed(verified) = proof
             && !self.jwt().is_some_and(|jwt| jwt.believes(verified))
         {

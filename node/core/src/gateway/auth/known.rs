@@ -12,7 +12,7 @@ use quorate_machine::access::Rights;
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{ROOT, Revision, RoleName, TokenId, TokenRow, UserName};
 
-use crate::backend::Node;
+use crate::backend::SharedNode;
 use crate::gateway::auth::jwt::Verified;
 use crate::gateway::auth::proof::{Proof, is_same};
 
@@ -91,7 +91,7 @@ impl Memory {
     /// Who a proof is of, by what this node knows now. The caller knows whether it is the token of `root`.
     pub fn prove(
         &self,
-        backend: &Node,
+        backend: &SharedNode,
         proof: &Proof,
         is_root: bool,
     ) -> Result<Result<Arc<Person>, Doubt>, StateFault> {
@@ -129,7 +129,12 @@ impl Memory {
         }
     }
 
-    fn token(&self, backend: &Node, revision: Revision, id: TokenId) -> Result<Option<Arc<TokenRow>>, StateFault> {
+    fn token(
+        &self,
+        backend: &SharedNode,
+        revision: Revision,
+        id: TokenId,
+    ) -> Result<Option<Arc<TokenRow>>, StateFault> {
         if let Some(row) = self.recall(revision, |remembered| remembered.tokens.get(&id).cloned()) {
             return Ok(Some(row));
         }
@@ -142,7 +147,7 @@ impl Memory {
     /// token names. Nobody where there is neither.
     fn signed(
         &self,
-        backend: &Node,
+        backend: &SharedNode,
         revision: Revision,
         verified: &Verified,
     ) -> Result<Option<Arc<Person>>, StateFault> {
@@ -169,7 +174,7 @@ impl Memory {
         Ok(Some(person))
     }
 
-    fn person(&self, backend: &Node, revision: Revision, name: &str) -> Result<Option<Arc<Person>>, StateFault> {
+    fn person(&self, backend: &SharedNode, revision: Revision, name: &str) -> Result<Option<Arc<Person>>, StateFault> {
         if let Some(person) = self.recall(revision, |remembered| remembered.people.get(name).cloned()) {
             return Ok(Some(person));
         }

@@ -3,9 +3,9 @@
 //! Owns the log, the state, the feed, and clocks that stand until a test moves them. `surroundings` answers for the other members; `faults`
 //! makes it fail.
 
-mod coordination;
 mod faults;
 mod surroundings;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,13 +18,15 @@ use quorate_feed::{ChangeSet, Feed};
 use quorate_machine::command_codec;
 use quorate_machine::machine::Vars;
 use quorate_machine::memory::MemoryState;
-use quorate_machine::query::{KeyRead, ListQuery, Queries, ReadPosition, StateFault};
+use quorate_machine::query::{KeyRead, ListQuery, Observed, Queries, ReadPosition, StateFault};
 use quorate_machine::types::{
-    Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, QueueName, Reply, Revision, Step, Txn,
-    Value, WallMillis, WriteOp,
+    Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, Reply, Revision, SessionId, SessionOp,
+    SessionReply, Step, Txn, Value, WallMillis, WriteOp,
 };
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
-use quorate_node_core::backend::{AppError, Backend, Consistency, DigestAt, LeaderHint, Repaired};
+use quorate_node_core::backend::{
+    AppError, Consistency, DigestAt, LeaderHint, Node, Operations, Renewed, Renewer, Repaired,
+};
 use tokio::sync::Notify;
 
 use faults::Faults;
@@ -261,7 +263,7 @@ macro_rules! of_node {
 
 quorate_machine::each_query!(of_node);
 
-impl Backend for MemoryNode {
+impl Node for MemoryNode {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
         Box::pin(async move {
             self.with(|node| node.asked.push((command.clone(), deadline)));
@@ -270,8 +272,35 @@ impl Backend for MemoryNode {
         })
     }
 
+    fn renew(
+        &self,
+        _: Renewer,
+        sessions: Vec<SessionId>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
+        Box::pin(async move {
+            let action = Action::Session(SessionOp::Renew(sessions));
+            let reply = self.write(Command::unnamed(action), deadline).await?;
+            match reply.outcome {
+                Outcome::Session(SessionReply::Renewed(each)) => {
+                    Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })
+                }
+                other => Err(AppError::Fault(format!("a renewal was answered as something else: {other:?}"))),
+            }
+        })
+    }
+
     fn is_dear(&self, _: &Action) -> bool {
         self.with(|node| node.faults.is_dear())
+    }
+
+    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
+        Ok(self.with(|node| node.state.moment().rehearse(node.state.vars().wall, next))?)
+    }
+
+    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
+        assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
+        Ok(self.with(|node| node.state.moment().dry_run(command, node.state.vars().wall))?)
     }
 
     fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
@@ -290,6 +319,68 @@ impl Backend for MemoryNode {
         })
     }
 
+    fn owners_of<'a>(
+        &'a self,
+        sessions: &'a [SessionId],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+        Box::pin(async move {
+            let mut seen = self.session_owners(sessions)?;
+            // A command of any session has to reach the log where the log refuses all commands.
+            if self.with(|node| node.faults.refuses_all()) {
+                seen.found.iter_mut().for_each(|owner| *owner = Some(String::new()));
+            }
+            if seen.found.iter().all(Option::is_some) {
+                return Ok(seen);
+            }
+            self.read_barrier(Consistency::Linearizable, deadline).await?;
+            Ok(self.session_owners(sessions)?)
+        })
+    }
+
+    fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    fn position(&self) -> ReadPosition {
+        self.with(|node| node.state.position())
+    }
+
+    fn leader_hint(&self) -> LeaderHint {
+        surroundings::leader_hint()
+    }
+
+    fn wall_now(&self) -> WallMillis {
+        self.with(|node| node.state.vars().wall)
+    }
+
+    fn unready_reason(&self) -> Option<String> {
+        self.with(|node| node.faults.unready_reason())
+    }
+}
+
+impl Operations for MemoryNode {
+    fn status(&self) -> StatusAnswer {
+        surroundings::status()
+    }
+
+    fn quarantine(&self) -> Option<String> {
+        None
+    }
+
+    fn staleness_ms(&self) -> Option<u64> {
+        Some(self.with(|node| node.faults.silence_ms()))
+    }
+
+    fn digest(&self) -> DigestAt {
+        self.with(|node| DigestAt { at: node.state.position(), digest: node.state.vars().digest() })
+    }
+
+    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()> {
+        let (pieces, revision) = self.with(|node| (node.faults.backup_pieces(), node.state.position().revision));
+        surroundings::back_up(pieces, revision, sink, begun)
+    }
+
     fn hand_over(&self, to: Option<u64>, _: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
         Box::pin(async move { Ok(to.unwrap_or(2)) })
     }
@@ -302,81 +393,7 @@ impl Backend for MemoryNode {
         Box::pin(async move { surroundings::change_members(&asked) })
     }
 
-    fn wait_key_change<'a>(&'a self, key: &'a Key, seen: Revision, wait: Duration) -> BoxFuture<'a, ()> {
-        Box::pin(async move {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let is_changed = self.with(|node| node.values_changed.get(key).is_some_and(|at| *at > seen));
-            if !is_changed {
-                let _either = tokio::time::timeout(wait, changed).await;
-            }
-        })
-    }
-
-    fn feed(&self) -> &Arc<Feed> {
-        &self.feed
-    }
-
-    fn wait_tasks<'a>(
-        &'a self,
-        queue: &'a QueueName,
-        _: Revision,
-        _: (WallMillis, Instant),
-        until: Instant,
-    ) -> BoxFuture<'a, Result<bool, StateFault>> {
-        // The clock of this node stands until a test moves it.
-        let is_due = || Ok(self.queue(queue)?.1.first_due.is_some_and(|due| due <= self.wall_now()));
-        Box::pin(self.holds_by(until, is_due))
-    }
-
-    fn dry_run(&self, command: &Command) -> Result<Reply, StateFault> {
-        assert_eq!(command.request_id, None, "a dry run leaves nothing behind");
-        Ok(self.with(|node| node.state.moment().dry_run(command, node.state.vars().wall))?)
-    }
-
-    fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {
-        Ok(self.with(|node| node.state.moment().rehearse(node.state.vars().wall, next))?)
-    }
-
-    fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()> {
-        let (pieces, revision) = self.with(|node| (node.faults.backup_pieces(), node.state.position().revision));
-        surroundings::back_up(pieces, revision, sink, begun)
-    }
-
-    fn digest(&self) -> DigestAt {
-        self.with(|node| DigestAt { at: node.state.position(), digest: node.state.vars().digest() })
-    }
-
-    fn position(&self) -> ReadPosition {
-        self.with(|node| node.state.position())
-    }
-
-    fn leader_hint(&self) -> LeaderHint {
-        surroundings::leader_hint()
-    }
-
-    fn staleness_ms(&self) -> Option<u64> {
-        Some(self.with(|node| node.faults.silence_ms()))
-    }
-
-    fn wall_now(&self) -> WallMillis {
-        self.with(|node| node.state.vars().wall)
-    }
-
-    fn status(&self) -> StatusAnswer {
-        surroundings::status()
-    }
-
-    fn quarantine(&self) -> Option<String> {
-        None
-    }
-
     fn repair(&self, _: u64, _: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
         Box::pin(async move { Ok(Repaired::NotNeeded) })
-    }
-
-    fn unready_reason(&self) -> Option<String> {
-        self.with(|node| node.faults.unready_reason())
     }
 }
