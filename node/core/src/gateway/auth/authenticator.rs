@@ -87,35 +87,64 @@ pub struct Authenticator {
     memory: Memory,
     throttle: Throttle,
     slowed_signatures: PerSecond,
-    strangers: Semaphore,
-    rightless: Semaphore,
-    /// The places of each user among those, by name.
-    rightless_of_user: AliveTable<Arc<str>, Semaphore>,
+    strangers: AskingPlaces<Neighbour>,
+    rightless: AskingPlaces<Arc<str>>,
     counts: Arc<AuthCounts>,
     audit: Option<Arc<AuditFile>>,
 }
 
-/// Requests at a time whose proof this node does not know and for which it asks the leader whether it is behind. They share its answers;
-/// what is bounded is how many of them wait where there is none.
-const STRANGERS_MAX: usize = 64;
+/// Requests at a time for which a node asks the leader whether it is behind: since it does not know their proof, and as many since it knows no
+/// right of their callers. They share its answers; what is bounded is how many of them wait where there is none.
+const ASKING_MAX: usize = 64;
 
-/// The same for requests of callers who have no right at all as far as this node knows.
-const RIGHTLESS_MAX: usize = 64;
-
-/// Those of one user: whoever has none keeps nobody out whose first right this node has not heard of yet.
-const RIGHTLESS_OF_USER_MAX: usize = RIGHTLESS_MAX / 4;
+/// Those of one address, or of one user who is known: whoever brings nothing good keeps nobody out whose token or first right this node has
+/// not heard of yet.
+const ASKING_OF_ONE_MAX: usize = ASKING_MAX / 4;
 
 /// Signatures that are looked at for all addresses together that were slowed down: a hundredth of a processor.
 const SLOWED_SIGNATURES_A_SECOND: u64 = 100;
 
 /// When to come again where there was no such place.
-const STRANGERS_RETRY: Duration = Duration::from_secs(1);
+const ASKING_RETRY: Duration = Duration::from_secs(1);
 
-/// A place among requests of callers without any right, until it is dropped.
+/// A place among requests for which the leader is asked, until it is dropped.
 #[derive(Debug)]
-pub struct RightlessPlace<'a> {
-    _of_user: OwnedSemaphorePermit,
+pub struct AskingPlace<'a> {
+    _of_one: OwnedSemaphorePermit,
     _of_all: SemaphorePermit<'a>,
+}
+
+/// The places of such requests, and how many of them each `K` has.
+#[derive(Debug)]
+struct AskingPlaces<K> {
+    all: Semaphore,
+    of_one: AliveTable<K, Semaphore>,
+}
+
+/// Why there is no such place.
+#[derive(Debug, Clone, Copy)]
+enum NoPlace {
+    /// One has as many as one may have.
+    OfOne,
+    /// All are taken.
+    OfAll,
+}
+
+impl<K> Default for AskingPlaces<K> {
+    /// Nobody asks.
+    fn default() -> Self {
+        Self { all: Semaphore::new(ASKING_MAX), of_one: AliveTable::default() }
+    }
+}
+
+impl<K: Ord> AskingPlaces<K> {
+    /// A place of this one. A refusal takes nothing.
+    fn take(&self, of: K) -> Result<AskingPlace<'_>, NoPlace> {
+        let of_one = self.of_one.get(of, || Semaphore::new(ASKING_OF_ONE_MAX));
+        let of_one = of_one.try_acquire_owned().map_err(|_full| NoPlace::OfOne)?;
+        let of_all = self.all.try_acquire().map_err(|_full| NoPlace::OfAll)?;
+        Ok(AskingPlace { _of_one: of_one, _of_all: of_all })
+    }
 }
 
 impl Authenticator {
@@ -126,9 +155,8 @@ impl Authenticator {
             memory: Memory::default(),
             throttle: Throttle::default(),
             slowed_signatures: PerSecond::new(SLOWED_SIGNATURES_A_SECOND),
-            strangers: Semaphore::new(STRANGERS_MAX),
-            rightless: Semaphore::new(RIGHTLESS_MAX),
-            rightless_of_user: AliveTable::default(),
+            strangers: AskingPlaces::default(),
+            rightless: AskingPlaces::default(),
             counts: Arc::default(),
             audit,
         }
@@ -224,28 +252,31 @@ impl Authenticator {
         }
     }
 
-    /// A place among those for whom the leader is asked; for no address that brought too much already that proves nothing.
-    pub fn ask_for_stranger(&self, from: Neighbour) -> Result<SemaphorePermit<'_>, Failure> {
+    /// A place among those for whom the leader is asked; for no address that brought too much already that proves nothing, and for one
+    /// address a quarter of them.
+    pub fn ask_for_stranger(&self, from: Neighbour) -> Result<AskingPlace<'_>, Failure> {
         self.too_often(from)?;
-        self.strangers.try_acquire().map_err(|_full| {
-            Failure::too_many("too many at a time bring a token or certificate that this node does not know")
-                .after(STRANGERS_RETRY)
+        self.strangers.take(from).map_err(|no_place| {
+            let why = match no_place {
+                NoPlace::OfOne => {
+                    "too many at a time of this address bring a token or certificate that this node does not know"
+                }
+                NoPlace::OfAll => "too many at a time bring a token or certificate that this node does not know",
+            };
+            Failure::too_many(why).after(ASKING_RETRY)
         })
     }
 
     /// A place among those without any right for whom the leader is asked, for a request of this user. They proved who they are, so their
     /// address is no reason to refuse it.
-    pub fn ask_for_rightless(&self, user: &Arc<str>) -> Result<RightlessPlace<'_>, Failure> {
-        let full = |why: &str| Failure::too_many(why).after(STRANGERS_RETRY);
-        let own = self.rightless_of_user.get(Arc::clone(user), || Semaphore::new(RIGHTLESS_OF_USER_MAX));
-        let of_user = own
-            .try_acquire_owned()
-            .map_err(|_full| full("too many requests at a time of this user, of whom this node knows no right"))?;
-        let of_all = self
-            .rightless
-            .try_acquire()
-            .map_err(|_full| full("too many at a time ask of whom this node knows no right"))?;
-        Ok(RightlessPlace { _of_user: of_user, _of_all: of_all })
+    pub fn ask_for_rightless(&self, user: &Arc<str>) -> Result<AskingPlace<'_>, Failure> {
+        self.rightless.take(Arc::clone(user)).map_err(|no_place| {
+            let why = match no_place {
+                NoPlace::OfOne => "too many requests at a time of this user, of whom this node knows no right",
+                NoPlace::OfAll => "too many at a time ask of whom this node knows no right",
+            };
+            Failure::too_many(why).after(ASKING_RETRY)
+        })
     }
 
     /// A request that does not say who asks.
@@ -270,6 +301,8 @@ impl Authenticator {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
 
     #[test]
@@ -277,7 +310,7 @@ mod tests {
         let authenticator = Authenticator::new(AuthSettings::Open, None);
         let ask = |name: &str| authenticator.ask_for_rightless(&Arc::from(name));
         let refusal = |name: &str| ask(name).expect_err("there is no place").detail().to_owned();
-        let ask_all = |name: &str| (0..RIGHTLESS_OF_USER_MAX).map(|_| ask(name).expect("a place")).collect::<Vec<_>>();
+        let ask_all = |name: &str| (0..ASKING_OF_ONE_MAX).map(|_| ask(name).expect("a place")).collect::<Vec<_>>();
         let mut of_ann = ask_all("ann");
         assert_eq!(refusal("ann"), "too many requests at a time of this user, of whom this node knows no right");
         let _of_others = ["bob", "cid", "dan"].map(ask_all);
@@ -286,5 +319,27 @@ mod tests {
         drop(ask("eve").expect("what one gives back is anybody's"));
         of_ann.push(ask("ann").expect("who was refused holds nothing"));
         assert!(ask("ann").is_err());
+    }
+
+    #[test]
+    fn of_those_whom_a_node_does_not_know_one_address_has_a_quarter_of_the_places() {
+        let authenticator = Authenticator::new(AuthSettings::Open, None);
+        let address = |last: u8| Neighbour::from(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+        let ask = |last: u8| authenticator.ask_for_stranger(address(last));
+        let refusal = |last: u8| ask(last).expect_err("there is no place").detail().to_owned();
+        let ask_all = |last: u8| (0..ASKING_OF_ONE_MAX).map(|_| ask(last).expect("a place")).collect::<Vec<_>>();
+        let mut of_first = ask_all(1);
+        assert_eq!(
+            refusal(1),
+            "too many at a time of this address bring a token or certificate that this node does not know"
+        );
+        let _of_others = [2, 3, 4].map(ask_all);
+        assert_eq!(refusal(5), "too many at a time bring a token or certificate that this node does not know");
+        of_first.pop();
+        drop(ask(5).expect("what one gives back is anybody's"));
+        of_first.push(ask(1).expect("who was refused holds nothing"));
+        assert!(ask(1).is_err());
+        let place = authenticator.ask_for_rightless(&Arc::from("ann"));
+        drop(place.expect("places of those who are known, and have no right, are others"));
     }
 }
