@@ -122,7 +122,8 @@ pub enum WatchEndCode {
     NotReady,
     /// The same: the node could not begin in time.
     Timeout,
-    /// The same: there are too many requests or streams at the moment.
+    /// The same: there are too many requests or streams at the moment. Also in the midst of a stream, whoever reads it: others do not find room
+    /// for their watches, and who watches has more of them than its share. Go on at another node.
     TooManyRequests,
     /// The same: the node met a fault.
     Internal,

@@ -198,6 +198,13 @@ impl Watches {
         self.answers.push_back(Ok(refused));
     }
 
+    /// The watch is over, and its client is told why.
+    fn cancel_because(&mut self, id: i64, cancel_reason: String) {
+        self.watchers.remove(&id);
+        let canceled = WatchResponse { canceled: true, cancel_reason, ..self.aside(id) };
+        self.answers.push_back(Ok(canceled));
+    }
+
     /// What follows is gone: the watch is over, and its client reads anew from this revision on.
     fn cancel_compacted(&mut self, id: i64, oldest: Revision) {
         self.watchers.remove(&id);
@@ -257,11 +264,7 @@ impl Watches {
         let Some(running) = self.watchers.get(&id) else { return };
         // Judged after it was read: what took the right away came before what is read from now on.
         if running.watcher.watching.as_ref().is_some_and(|watching| watching.end().is_some()) {
-            self.watchers.remove(&id);
-            let cancel_reason = Error::PermissionDenied.text().to_owned();
-            let canceled = WatchResponse { canceled: true, cancel_reason, ..self.aside(id) };
-            self.answers.push_back(Ok(canceled));
-            return;
+            return self.cancel_because(id, Error::PermissionDenied.text().to_owned());
         }
         let last = events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision as u64);
         let parts = if running.watcher.view.fragment { fragments(events) } else { vec![events] };
@@ -294,7 +297,7 @@ impl Watches {
         self.answers.push_back(Ok(self.response(NO_WATCH, revision)));
     }
 
-    /// What has to be looked at now and then: whether this node should go on, and who is to be told how far they are.
+    /// What has to be looked at now and then: whether this node should go on, which watches have to end, and who is to be told how far they are.
     fn look(&mut self) -> Result<(), Status> {
         if watch::end_reason(&self.call.api.node, self.began).is_some() {
             return Err(known(Error::NoLeader));
@@ -304,6 +307,10 @@ impl Watches {
             let Some(running) = self.watchers.get_mut(&id) else { continue };
             if running.watcher.watching.as_ref().is_some_and(|watching| watching.end().is_some()) {
                 self.send(id, Vec::new());
+                continue;
+            }
+            if let Some(failure) = watch::crowded_out(&mut running.watcher.place) {
+                self.cancel_because(id, as_read(failure));
                 continue;
             }
             if running.watcher.view.progress
@@ -379,13 +386,15 @@ impl Stream for Watches {
     }
 }
 
+/// Why a watch does not begin or go on, as clients written in Go read it.
+fn as_read(failure: Failure) -> String {
+    let status = Status::from(failure);
+    format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
+}
+
 /// Finds out whether a watch can begin, and from where.
 async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created, Refused> {
-    let because = |failure: Failure| {
-        let status = Status::from(failure);
-        // As clients written in Go read it.
-        Refused::Because(format!("rpc error: code = {:?} desc = {}", status.code(), status.message()))
-    };
+    let because = |failure: Failure| Refused::Because(as_read(failure));
     let id = Some(request.watch_id).filter(|id| *id != 0);
     let start =
         u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
@@ -415,10 +424,10 @@ async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created,
         progress: request.progress_notify,
     };
     let counted = call.account().map(Spender::watch).transpose().map_err(because)?;
-    let share = call.watch_share().map_err(because)?;
+    let place = call.watch_place().map_err(because)?;
     let watching = Watching::of(&call.caller(), wanted);
     let watch = backend.feed().watch(watch_range(range), position);
-    let watcher = Watcher::new(&call, watch, view, watching, (counted, share));
+    let watcher = Watcher::new(&call, watch, view, watching, (counted, place));
     Ok(Created { id, watcher, at: at.revision })
 }
 

@@ -16,7 +16,7 @@ use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPositio
 use quorate_machine::types::{Entry, Key, Revision};
 use quorate_node_core::gateway::admission::accounts::Held;
 use quorate_node_core::gateway::admission::answer_memory::Share;
-use quorate_node_core::gateway::admission::shares::HeldShare;
+use quorate_node_core::gateway::admission::shares::LentPlace;
 use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::caller::Watching;
@@ -45,8 +45,10 @@ pub struct View {
 
 /// A watch at work.
 pub struct Watcher {
-    /// One of the watches that its caller may have, as configured and of all.
-    _counted: (Option<Held>, HeldShare),
+    /// One of the watches that its caller may have, as configured.
+    _counted: Option<Held>,
+    /// The same, of all.
+    pub place: LentPlace,
     api: Arc<Api>,
     /// What its account holds of answers that were not taken.
     share: Arc<Share>,
@@ -79,11 +81,11 @@ impl Watcher {
         watch: Watch,
         view: View,
         watching: Option<Watching>,
-        counted: (Option<Held>, HeldShare),
+        (counted, place): (Option<Held>, LentPlace),
     ) -> Self {
         let (pulled, reading, events, bytes, last) = Default::default();
         let (api, share) = (Arc::clone(&call.api), call.answer_share());
-        Self { _counted: counted, api, share, watch, view, watching, pulled, reading, events, bytes, last }
+        Self { _counted: counted, place, api, share, watch, view, watching, pulled, reading, events, bytes, last }
     }
 
     /// What comes next.

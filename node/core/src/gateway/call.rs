@@ -20,7 +20,7 @@ use crate::gateway::admission::answer_memory::{Share, ValuesRoom};
 use crate::gateway::admission::body_memory::{BodyPermit, BodyRoom};
 use crate::gateway::admission::classes::{Permit, Waiting};
 use crate::gateway::admission::request_class::RequestClass;
-use crate::gateway::admission::shares::{Full, HeldShare, Scarce};
+use crate::gateway::admission::shares::{Full, HeldShare, LentPlace, Scarce};
 use crate::gateway::admission::turns::{Begun, Lanes};
 use crate::gateway::api::Api;
 use crate::gateway::auth::requirement::Wanted;
@@ -437,7 +437,7 @@ impl Call {
     /// Waits in the class for that, and out of its own until what is returned is dropped; `None` where no more may wait, or where its
     /// caller has its share of the places.
     pub fn wait(&self) -> Option<(Waiting<'_>, HeldShare)> {
-        let share = self.share(Scarce::Waits).ok()?;
+        let share = self.api.admission.shares.hold(self.sender(), Scarce::Waits).ok()?;
         let Some(waiting) = self.permit.wait(|| self.sender()) else {
             self.api.admission.shares.places(Scarce::Waits).refused_elsewhere();
             return None;
@@ -449,11 +449,6 @@ impl Call {
         Some((waiting, share))
     }
 
-    /// One more place of this kind, or why not.
-    fn share(&self, what: Scarce) -> Result<HeldShare, Full> {
-        self.api.admission.shares.hold(self.sender(), what)
-    }
-
     /// Whether this node may have one more watch of any caller.
     pub fn has_room_for_watch(&self) -> bool {
         let has_room = self.api.node.feed().watches() < self.api.settings.watches_max;
@@ -463,9 +458,9 @@ impl Call {
         has_room
     }
 
-    /// One more watch.
-    pub fn watch_share(&self) -> Result<HeldShare, Failure> {
-        self.share(Scarce::Watches).map_err(|_full| {
+    /// One more watch, which looks now and then whether it has to make room for those of others; see `watch::crowded_out`.
+    pub fn watch_place(&self) -> Result<LentPlace, Failure> {
+        self.api.admission.shares.lend(self.sender(), Scarce::Watches).map_err(|_full| {
             let (all, most) = (self.api.settings.watches_max, self.api.admission.shares.most(Scarce::Watches));
             Failure::too_many(format!(
                 "half of the {all} watches of this node are taken, and this caller has as many of them as one may have then, {most}"

@@ -15,7 +15,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::SharedNode;
 use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::admission::refusals::Amounts;
+use crate::gateway::admission::shares::LentPlace;
 use crate::gateway::api::Api;
+use crate::gateway::failure::Failure;
 use crate::limits;
 
 /// Reads where blocking is allowed, as soon as one of the few places is free; `None` where by then there is no room for what it would
@@ -81,4 +84,13 @@ pub fn end_reason(backend: &SharedNode, began: Instant) -> Option<(WatchEndCode,
     let silence = backend.staleness_ms().unwrap_or_else(never);
     let detail = format!("this node has heard no leader for {silence} ms; another one may");
     (silence > limits::WATCH_SILENCE_MS_MAX).then_some((WatchEndCode::NoLeader, detail))
+}
+
+/// Why a watch with this place has to make room for those of others, if so: it goes on at another node, or later.
+pub fn crowded_out(place: &mut LentPlace) -> Option<Failure> {
+    let Amounts { bound, of_one, .. } = place.ask_back()?;
+    Some(Failure::too_many(format!(
+        "of the {bound} watches of this node hardly any is left for others, and this caller has more than the {of_one} that one \
+         may have then; go on at another node, or later"
+    )))
 }

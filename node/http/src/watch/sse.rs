@@ -1,7 +1,7 @@
 //! The body of an answer that goes on until somebody ends it: server-sent events.
 //!
 //! Owns the time of such a stream: when it is silent for too long it says something, now and then it looks whether it has to
-//! end, and when the node stops it says so. It runs wherever the body is polled, in the connection's task, and pulls from its
+//! end, be it to make room for others, and when the node stops it says so. It runs wherever the body is polled, in the connection's task, and pulls from its
 //! source only once the peer took what was there: there is no queue. Never knows what the events are about.
 //!
 //! Owns also what a reader is told for whom a status would be the end for ever: that it goes on from elsewhere, and that it does better
@@ -20,9 +20,10 @@ use hyper::body::{Body as HttpBody, Frame};
 use quorate_api::{ErrorCode, WatchEnd, WatchEndCode, WatchReset};
 use quorate_node_core::connection::monitor::Busy;
 use quorate_node_core::gateway::admission::accounts::{Held, Spender};
-use quorate_node_core::gateway::admission::shares::HeldShare;
+use quorate_node_core::gateway::admission::shares::LentPlace;
 use quorate_node_core::gateway::caller::Watching;
 use quorate_node_core::gateway::failure::Failure;
+use quorate_node_core::gateway::watch;
 use quorate_node_core::limits;
 use quorate_threads::watchdog;
 use tokio::time::Sleep;
@@ -56,8 +57,8 @@ pub trait Source: Send + Unpin + 'static {
     fn end_reason(&mut self) -> Option<Bytes>;
     /// The last words where no more may be told to who listens.
     fn refused(&mut self, code: WatchEndCode, detail: String) -> Bytes;
-    /// The last words where the node stops.
-    fn stopping(&mut self) -> Bytes;
+    /// The last words where the stream may go on elsewhere.
+    fn ended(&mut self, code: WatchEndCode, detail: String) -> Bytes;
 }
 
 /// Says nothing, and shows that the stream lives.
@@ -133,14 +134,14 @@ pub fn open(
     let mut busy = context.take_busy()?;
     let account = context.account().cloned();
     let counted = account.as_ref().map(Spender::watch).transpose()?;
-    let share = context.watch_share()?;
+    let place = context.watch_place()?;
     busy.goes_on();
     let first = [&retry(RETRY_MS)[..], first].concat();
     Ok(of_events(Body::new(Sse {
         account,
         first: Some(first.into()),
         _counted: counted,
-        _share: Some(share),
+        place: Some(place),
         ..Sse::new(source, heartbeat, busy, watching)
     })))
 }
@@ -162,7 +163,7 @@ struct Sse<S> {
     /// One of the streams that the account may have.
     _counted: Option<Held>,
     /// One of the watches that one caller may have of all.
-    _share: Option<HeldShare>,
+    place: Option<LentPlace>,
     _busy: Busy,
 }
 
@@ -171,21 +172,22 @@ impl<S: Source> Sse<S> {
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
         let (first, has_ended, sent) = (None, false, Instant::now());
-        let (account, _counted, _share, _busy) = (None, None, None, busy);
-        Self { source, watching, first, has_ended, heartbeat, sent, timer, stop, account, _counted, _share, _busy }
+        let (account, _counted, place, _busy) = (None, None, None, busy);
+        Self { source, watching, first, has_ended, heartbeat, sent, timer, stop, account, _counted, place, _busy }
     }
 
     /// What comes next, or `None` for now.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         if self.stop.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ok(Chunk::Last(self.source.stopping())));
+            let detail = "this node is stopping; go on at another one".into();
+            return Poll::Ready(Ok(Chunk::Last(self.source.ended(WatchEndCode::Stopping, detail))));
         }
         if let Poll::Ready(chunk) = self.source.poll_chunk(cx) {
             // Judged after it was read: what took the right away came before what is read from now on.
             return Poll::Ready(self.refused().map_or(chunk, |last| Ok(Chunk::Last(last))));
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            if let Some(reason) = self.refused().or_else(|| self.source.end_reason()) {
+            if let Some(reason) = self.refused().or_else(|| self.source.end_reason()).or_else(|| self.crowded_out()) {
                 return Poll::Ready(Ok(Chunk::Last(reason)));
             }
             let silent = self.sent.elapsed();
@@ -203,6 +205,12 @@ impl<S: Source> Sse<S> {
     fn refused(&mut self) -> Option<Bytes> {
         let (code, detail) = self.watching.as_ref()?.end()?;
         Some(self.source.refused(code, detail))
+    }
+
+    /// The last words, where it has to make room for streams of others.
+    fn crowded_out(&mut self) -> Option<Bytes> {
+        let failure = watch::crowded_out(self.place.as_mut()?)?;
+        Some(self.source.ended(end_code(&failure), failure.detail().to_owned()))
     }
 
     fn frame(&mut self, bytes: Bytes) -> Frame<Bytes> {

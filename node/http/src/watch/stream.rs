@@ -349,7 +349,7 @@ impl Source for WatchBody {
         event::end(code, detail, None, None).into()
     }
 
-    fn stopping(&mut self) -> Bytes {
-        self.end(WatchEndCode::Stopping, "this node is stopping; go on at another one".into(), None).into()
+    fn ended(&mut self, code: WatchEndCode, detail: String) -> Bytes {
+        self.end(code, detail, None).into()
     }
 }

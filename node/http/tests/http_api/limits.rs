@@ -663,6 +663,42 @@ async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have
 }
 
 #[tokio::test]
+async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
+    const PATHS: [&str; 2] = ["/v1/watch?prefix=a&heartbeat_ms=500", "/v1/elections/e/observe?heartbeat_ms=500"];
+    const TAKEN: &str = "quorate_http_resource_taken{resource=\"watches\"}";
+    let server = server_with(|api| api.watches_max = 8).await;
+    let open = async |host: u8, path: &str| {
+        let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), path).await;
+        assert_eq!(raw.response(true).await.status, 200, "{path}");
+        raw
+    };
+    let (mut of_first, mut of_others) = (Vec::new(), Vec::new());
+    for path in PATHS.repeat(2) {
+        of_first.push(open(2, path).await);
+    }
+    for host in [3, 4] {
+        for path in PATHS {
+            of_others.push(open(host, path).await);
+        }
+    }
+    for mut ended in of_first.split_off(2) {
+        let text = String::from_utf8(ended.until(b"0\r\n\r\n").await).expect("text");
+        assert!(text.contains("event: end\ndata: {\"code\":\"too_many_requests\","), "{text}");
+        assert!(text.contains("\"revision\":"), "it can go on elsewhere: {text}");
+    }
+    assert_eq!(metric(&server, TAKEN).await, 6.0);
+    for path in PATHS {
+        of_others.push(open(5, path).await);
+    }
+    // Each of them looks twice.
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    assert_eq!(metric(&server, TAKEN).await, 8.0, "who has no more than a share keeps it");
+    assert_eq!(metric(&server, "quorate_watch_ends_total{code=\"too_many_requests\"}").await, 1.0);
+    assert_eq!(server.put_json("/v1/kv/a", "1").await.status / 100, 2);
+    of_first[0].until(b"event: put").await;
+}
+
+#[tokio::test]
 async fn one_caller_alone_has_half_of_the_places_of_those_who_wait_and_others_have_a_quarter() {
     let server = server_with(|api| api.classes.waiting = 8).await;
     let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
@@ -766,6 +802,11 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
             let of_all = count(&held, |other, _| is_same(other));
             let has_share = own >= OF_ONE && of_all >= PLACES / 2;
             let is_full = kind != OBSERVE && count(&held, |other, _| other == kind) >= PLACES;
+            let is_beyond = |(_, by, _): &Lasting| count(&held, |other, of| of == *by && other != WAIT) > OF_ONE;
+            // Not here: streams of those who have more than their share end once others do not find theirs.
+            if kind != WAIT && of_all >= PLACES - OF_ONE && held.iter().any(is_beyond) {
+                continue;
+            }
             let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, caller), kind).await;
             let what = if is_full || has_share {
                 let refused = raw.response(false).await.problem();

@@ -2,8 +2,9 @@
 //!
 //! Owns that nothing is taken but through an [`Account`] (a user; an address where authentication is off; else all strangers together),
 //! and that one account gets no more than its share once half of all is taken, also where nothing else is configured. A caller alone has
-//! half, and keeps it until it gives it back; others find their shares in the rest, as long as there is any. Knows only those who hold
-//! something. Never waits: a request for too much is refused at once, with the bound that it met, of its share or of all.
+//! half, and keeps it until it gives it back; others find their shares in the rest, as long as there is any. A place that may be held for ever
+//! is only lent: where the next account would not find its share any more, accounts that hold more than theirs give the rest back. Knows only
+//! those who hold something. Never waits: a request for too much is refused at once, with the bound that it met, of its share or of all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +27,8 @@ struct Totals {
     of_one: usize,
     /// While no more than this is taken in all, an account may have more than that.
     shared_from: usize,
+    /// While no more than this is taken in all, the next account finds its share in the rest.
+    lent_up_to: usize,
     /// The bound that operators are told, where it is kept elsewhere.
     bound_elsewhere: Option<usize>,
     taken: AtomicUsize,
@@ -82,7 +85,8 @@ impl Resource {
         bound_elsewhere: Option<usize>,
     ) -> Self {
         let (refusals, taken, accounts) = (Refusals::new(what), AtomicUsize::default(), AliveTable::default());
-        Self(Arc::new(Totals { bound, of_one, shared_from, bound_elsewhere, taken, refusals, accounts }))
+        let lent_up_to = bound_elsewhere.unwrap_or(bound).saturating_sub(of_one);
+        Self(Arc::new(Totals { bound, of_one, shared_from, lent_up_to, bound_elsewhere, taken, refusals, accounts }))
     }
 
     /// How much one account may have once half of all is taken.
@@ -141,6 +145,11 @@ impl Holding {
     /// Takes `amount` more, to be given back by [`Self::give_back`]. `reserve` raises all bounds for this call; calls without it cannot take
     /// that part.
     pub fn take(&self, amount: usize, reserve: usize) -> Result<(), Full> {
+        self.take_counted(amount, reserve).map(|_own| ())
+    }
+
+    /// The same; gives what the account holds with it.
+    fn take_counted(&self, amount: usize, reserve: usize) -> Result<usize, Full> {
         let all = &self.all;
         let own = self.taken.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
         let is_beyond_share = own > all.of_one.saturating_add(reserve);
@@ -152,7 +161,25 @@ impl Holding {
             self.taken.fetch_sub(amount, Ordering::Relaxed);
             return Err(all.refuse(met));
         }
-        Ok(())
+        Ok(own)
+    }
+
+    /// Gives back one place that is lent, the one that was the `number`th of its account when it was taken, if it has to be: its account holds
+    /// more than its share, and others do not find theirs. The account keeps its share at least, and the places with the lowest numbers. Never
+    /// more than `n` of them have a number up to `n`, since each of those was taken when the account held no more than `n`: so there always is
+    /// one to give back.
+    fn give_back_lent(&self, number: usize) -> bool {
+        let all = &self.all;
+        let without = |own: usize| {
+            let wanted = all.taken.load(Ordering::Relaxed).saturating_sub(all.lent_up_to);
+            let given = own.saturating_sub(all.of_one).min(wanted);
+            (given > 0 && number > own - given).then(|| own - 1)
+        };
+        if self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, without).is_err() {
+            return false;
+        }
+        all.taken.fetch_sub(1, Ordering::Relaxed);
+        true
     }
 
     /// Gives back what was taken.
@@ -192,6 +219,42 @@ impl HeldShare {
 impl Drop for HeldShare {
     fn drop(&mut self) {
         self.holding.give_back(self.amount.load(Ordering::Relaxed));
+    }
+}
+
+/// A place that is asked back where its account holds more than its share and others do not find theirs; held until then, or until it is
+/// dropped.
+#[derive(Debug)]
+pub struct LentPlace {
+    holding: Arc<Holding>,
+    /// How many its account held with this one when it was taken.
+    number: usize,
+    is_held: bool,
+}
+
+impl LentPlace {
+    fn take(holding: Arc<Holding>) -> Result<Self, Full> {
+        let number = holding.take_counted(1, 0)?;
+        Ok(Self { holding, number, is_held: true })
+    }
+
+    /// Asks it back where it has to be; how much there is, of all and of one account, where it is not held any more. Of the places of an account
+    /// the last ones go first.
+    pub fn ask_back(&mut self) -> Option<Amounts> {
+        let all = &self.holding.all;
+        if self.is_held && self.holding.give_back_lent(self.number) {
+            self.is_held = false;
+            all.refusals.add(Met::Share, || all.held());
+        }
+        (!self.is_held).then(|| all.amounts())
+    }
+}
+
+impl Drop for LentPlace {
+    fn drop(&mut self) {
+        if self.is_held {
+            self.holding.give_back(1);
+        }
     }
 }
 
@@ -243,6 +306,11 @@ impl Shares {
         held.hold(1, 0)?;
         Ok(held)
     }
+
+    /// The same, of a kind that callers may hold for ever: who holds it asks now and then whether it is asked back.
+    pub fn lend(&self, account: Account, what: Scarce) -> Result<LentPlace, Full> {
+        LentPlace::take(self.places(what).of(account))
+    }
 }
 
 #[cfg(test)]
@@ -270,6 +338,51 @@ mod tests {
         assert!(hold("ann").is_err(), "five are taken, and it has three");
         of_ann.truncate(1);
         assert!(hold("ann").is_ok(), "a quarter");
+    }
+
+    /// Asks all of them back; the indices of those that were not before.
+    fn asked_back(places: &mut [LentPlace]) -> Vec<usize> {
+        let was_held = |place: &mut LentPlace| place.is_held && place.ask_back().is_some();
+        places.iter_mut().enumerate().filter_map(|(n, place)| was_held(place).then_some(n)).collect()
+    }
+
+    #[test]
+    fn of_lent_places_those_beyond_a_share_are_asked_back_the_last_first_until_the_next_one_finds_its_share() {
+        let shares = Shares::new(1, 16, 1);
+        let lend = |name: &str, count: usize| -> Vec<LentPlace> {
+            (0..count).map(|_| shares.lend(user(name), Scarce::Watches).expect("a place")).collect()
+        };
+        let (mut of_ann, mut of_bob) = (lend("ann", 8), lend("bob", 4));
+        assert!(asked_back(&mut of_ann).is_empty() && asked_back(&mut of_bob).is_empty(), "a quarter is left");
+        let mut of_cid = lend("cid", 3);
+        for others in [&mut of_bob, &mut of_cid] {
+            assert!(asked_back(others).is_empty(), "who has no more than its share keeps it");
+        }
+        let places = shares.places(Scarce::Watches);
+        assert_eq!((asked_back(&mut of_ann), places.taken()), (vec![5, 6, 7], 12));
+        let amounts = of_ann[7].ask_back().expect("once asked back is for good");
+        assert_eq!((amounts.of_one, amounts.bound, places.taken()), (4, 16, 12));
+        assert!(shares.lend(user("ann"), Scarce::Watches).is_err(), "it does not get it again");
+        let mut of_dan = lend("dan", 4);
+        assert_eq!((asked_back(&mut of_ann), places.taken()), (vec![4], 15), "never below its share");
+        assert!(asked_back(&mut of_dan).is_empty());
+        assert_eq!(places.told().share_refused, 5, "four were asked back, and one refused");
+        drop((of_ann, of_bob, of_cid, of_dan));
+        assert_eq!((places.taken(), places.told().callers.len()), (0, 0), "nothing is given back twice");
+    }
+
+    #[test]
+    fn however_lent_places_came_and_went_as_many_are_asked_back_as_an_account_has_too_many() {
+        let shares = Shares::new(1, 16, 1);
+        let lend = |name: &str| shares.lend(user(name), Scarce::Watches).expect("a place");
+        let mut of_ann: Vec<LentPlace> = (0..8).map(|_| lend("ann")).collect();
+        // The first ones went, and others came in their place.
+        drop(of_ann.drain(..6));
+        of_ann.extend((0..6).map(|_| lend("ann")));
+        let _of_others = ["bob", "cid"].map(|name| [(); 4].map(|()| lend(name)));
+        assert_eq!(asked_back(&mut of_ann).len(), 4);
+        let kept = of_ann.iter().filter(|place| place.is_held).count();
+        assert_eq!((kept, shares.places(Scarce::Watches).taken()), (4, 12));
     }
 
     #[test]
