@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quorate_api::{Applied, ErrorCode};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::{AppError, Consistency};
 use crate::connection::monitor::{Busy, ConnectionMonitor};
 use crate::connection::origin::Origin;
 use crate::evicting_limit::Standing;
-use crate::gateway::admission::AdmissionRequest;
 use crate::gateway::admission::accounts::{Account, Spender};
 use crate::gateway::admission::answer_memory::{Share, ValuesRoom};
 use crate::gateway::admission::body_memory::{BodyPermit, BodyRoom};
@@ -22,6 +22,7 @@ use crate::gateway::admission::classes::{Permit, Waiting};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::admission::shares::{Full, HeldShare, LentPlace, Scarce};
 use crate::gateway::admission::turns::{Begun, Lanes};
+use crate::gateway::admission::{AdmissionRequest, LogScan};
 use crate::gateway::api::Api;
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::auth::who::Who;
@@ -466,6 +467,11 @@ impl Call {
                 "half of the {all} watches of this node are taken, and this caller has as many of them as one may have then, {most}"
             ))
         })
+    }
+
+    /// The place of its caller among scans that go through the log: each caller has one of each kind.
+    pub fn own_log_scans(&self, what: LogScan) -> Arc<Semaphore> {
+        self.api.admission.own_log_scans.get((self.sender(), what), || Semaphore::new(1))
     }
 
     /// What is left until the deadline.

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
 use quorate_machine::query::StateFault;
 use quorate_threads::background;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::backend::{AppError, SharedNode};
+use crate::gateway::admission::LogScan;
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
@@ -43,8 +44,7 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
-    let waited = tokio::time::timeout_at(deadline.into(), Arc::clone(places).acquire_owned()).await;
-    let place = waited.map_err(|_late| too_late())?.expect(OPEN);
+    let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
     let backend = call.api.node.clone();
     let done = threads(Box::new(move || {
         // Kept until it ends, even if the request ends before.
@@ -65,11 +65,25 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     }
 }
 
+/// A place of a scan that goes through the log, until it is dropped.
+pub struct PlaceInLog<'a> {
+    _of_all: SemaphorePermit<'a>,
+    _own: OwnedSemaphorePermit,
+}
+
 /// Waits for one of the few places of scans that go through the log, and so hold up all that is applied. Only who may have what is wanted
-/// waits for it.
-pub async fn place_in_log<'a>(call: &'a Call, wanted: Wanted<'_>) -> Result<SemaphorePermit<'a>, Failure> {
+/// waits for it, and behind others of its caller that are of its kind: so one caller has one of each kind in the line of all, however many it
+/// sends. Who has come to the head of its own line holds that while it waits for the other, and nobody the other way round.
+pub async fn place_in_log<'a>(call: &'a Call, what: LogScan, wanted: Wanted<'_>) -> Result<PlaceInLog<'a>, Failure> {
     call.caller().admit(call.deadline, wanted).await?;
-    let waited = tokio::time::timeout_at(call.deadline.into(), call.api.admission.log_scans.acquire()).await;
+    let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
+    let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
+    Ok(PlaceInLog { _of_all: of_all, _own: own })
+}
+
+/// Waits for a place until the deadline.
+async fn in_time<P>(call: &Call, place: impl Future<Output = Result<P, AcquireError>>) -> Result<P, Failure> {
+    let waited = tokio::time::timeout_at(call.deadline.into(), place).await;
     Ok(waited.map_err(|_late| too_late())?.expect(OPEN))
 }
 

@@ -10,6 +10,7 @@ use quorate_machine::rules::field_text;
 use quorate_machine::types::{
     Action, ClaimOp, ClaimReply, ClusterMillis, Entry, Key, Outcome as Decided, Reply, Shown, Value,
 };
+use quorate_node_core::gateway::admission::LogScan;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement;
 use quorate_node_core::gateway::decide::decide;
@@ -62,7 +63,7 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     context.costs_a_find()?;
     context.check_values()?;
     let action = Action::Claim(op);
-    let _place = scan::place_in_log(&context, &requirement::on_action(&action)).await?;
+    let _place = scan::place_in_log(&context, LogScan::Claim, &requirement::on_action(&action)).await?;
     let reply = decide(&context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),

@@ -9,6 +9,7 @@ use quorate_machine::limits::{TTL_MS_MAX, WHERE_LIMIT_MAX};
 use quorate_machine::types::{
     Action, Expiry, Key, Outcome as Decided, Rejection, Reply, WhereChange, WhereItem, WhereOp, WhereReply,
 };
+use quorate_node_core::gateway::admission::LogScan;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement;
 use quorate_node_core::gateway::decide::decide;
@@ -89,7 +90,7 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
     let (op, hash) = checked(request, kind)?;
     context.costs_a_find()?;
     let action = Action::Where(op);
-    let _place = scan::place_in_log(context, &requirement::on_action(&action)).await?;
+    let _place = scan::place_in_log(context, LogScan::Change, &requirement::on_action(&action)).await?;
     let reply = decide(context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quorate_api::{Applied, ErrorCode, Problem};
 use quorate_machine::document::TooDear;
-use quorate_machine::types::{ContentKind, Rejection, Value};
+use quorate_machine::types::{Action, ContentKind, Rejection, Value};
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -636,6 +636,42 @@ async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others
     until("its share is not free again", async || server.backend.commands().len() == 11).await;
     server.backend.release("slow");
     assert_eq!(again.response(false).await.status / 100, 2);
+}
+
+/// They are applied one at a time, and each may take long.
+#[tokio::test]
+async fn of_scans_in_the_log_one_caller_has_one_of_each_kind_before_those_of_others() {
+    const CHANGE: &str = "/v1/delete_where";
+    const IN_USE: &str = "quorate_http_class_in_use{class=\"scan\"}";
+    let server = Server::start().await;
+    server.backend.hold("first");
+    let mut sent = Vec::new();
+    for (host, path, prefix) in [
+        (2, CHANGE, "first"),
+        (2, CHANGE, "second"),
+        (2, CHANGE, "third"),
+        (3, CHANGE, "of-another"),
+        (2, "/v1/claim", "claimed"),
+    ] {
+        let body = json!({"prefix": prefix, "where": []}).to_string();
+        let from = Ipv4Addr::new(127, 0, 0, host);
+        sent.push(send_from(&server, from, "POST", path, &[JSON], body.as_bytes()).await);
+        // It waits once it has charged what it costs.
+        let cost = 16.0 * sent.len() as f64;
+        until("it does not come", async || metric(&server, IN_USE).await == cost).await;
+    }
+    server.backend.release("first");
+    for mut raw in sent {
+        assert_eq!(raw.response(false).await.status, 200);
+    }
+    let prefix_of = |action: Action| match action {
+        Action::Where(op) => op.prefix,
+        Action::Claim(op) => op.prefix,
+        other => panic!("nobody asked for {other:?}"),
+    };
+    let prefixes: Vec<_> = server.backend.commands().into_iter().map(|command| prefix_of(command.action)).collect();
+    let prefixes: Vec<_> = prefixes.iter().map(|prefix| str::from_utf8(prefix).expect("text")).collect();
+    assert_eq!(prefixes, ["first", "of-another", "claimed", "second", "third"]);
 }
 
 #[tokio::test]

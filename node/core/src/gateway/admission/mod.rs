@@ -30,6 +30,7 @@ use crate::gateway::task_lines::TaskLines;
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
 use accounts::{Account, AccountLimits, AccountSamples, Accounts, Spender};
+use alive::AliveTable;
 use answer_memory::AnswerMemory;
 use body_memory::BodyMemory;
 use classes::{ClassLimits, ClassSamples, Permit, RequestClasses};
@@ -56,6 +57,15 @@ pub struct AdmissionLimits {
     pub answers_bytes_max: usize,
 }
 
+/// The kinds of commands that look for the entries that they change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogScan {
+    /// Changes of all that matches.
+    Change,
+    /// Claims.
+    Claim,
+}
+
 /// The bounds of one node, and what is taken of them.
 pub struct Admission {
     /// Requests being handled.
@@ -80,8 +90,10 @@ pub struct Admission {
     pub scans: Arc<Semaphore>,
     /// Held by dry runs, transactions that only read, and long bodies while they are read.
     pub evaluations: Arc<Semaphore>,
-    /// Held by changes of all that matches while they are in the log.
+    /// Held by changes of all that matches, and by claims, while they are in the log.
     pub log_scans: Semaphore,
+    /// Held by the one of each account and kind that is there, or waits to be.
+    pub own_log_scans: AliveTable<(Account, LogScan), Semaphore>,
     /// Held while the metrics are written.
     pub scrapes: Semaphore,
     /// Held by watches while they read from disk.
@@ -137,6 +149,7 @@ impl Admission {
             scans: Arc::new(Semaphore::new(limits::SCANS_MAX)),
             evaluations: Arc::new(Semaphore::new(limits::EVALUATIONS_MAX)),
             log_scans: Semaphore::new(limits::LOG_SCANS_MAX),
+            own_log_scans: AliveTable::default(),
             scrapes: Semaphore::new(limits::SCRAPES_MAX),
             watch_reads: Arc::new(Semaphore::new(limits::WATCH_READS_MAX)),
             backups: Arc::new(Semaphore::new(limits::BACKUPS_MAX)),

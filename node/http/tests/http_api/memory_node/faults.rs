@@ -112,7 +112,7 @@ impl Faults {
 }
 
 impl MemoryNode {
-    /// Lets writes of this key come and not end.
+    /// Lets writes of this key, and changes of all that matches under it as a prefix, come and not end.
     pub fn hold(&self, key: &str) {
         let key = Key::new(key).expect("a key");
         self.with(|node| node.faults.held.push(key));
@@ -126,8 +126,12 @@ impl MemoryNode {
 
     /// Waits until the command may go on.
     pub(super) async fn pass(&self, command: &Command) {
-        let Action::Write(op) = &command.action else { return };
-        let is_free = |node: &mut Inner| !node.faults.held.contains(&op.key);
+        let name: &[u8] = match &command.action {
+            Action::Write(op) => op.key.as_bytes(),
+            Action::Where(op) => &op.prefix,
+            _ => return,
+        };
+        let is_free = |node: &mut Inner| !node.faults.held.iter().any(|held| held.as_bytes() == name);
         self.when(|| self.with(is_free).then_some(())).await;
     }
 
