@@ -49,7 +49,11 @@ mod tests {
             Some(ErrorCode::Unauthenticated)
         );
         assert_eq!(end(r#"{"code":"too_dear","detail":"d"}"#).and_then(|e| e.code()), Some(ErrorCode::TooDear));
-        for text in [r#"{"code":"stopping","detail":"d"}"#, r#"{"code":"tea_time","detail":"d","until":5}"#] {
+        for text in [
+            r#"{"code":"stopping","detail":"d"}"#,
+            r#"{"code":"too_many_requests","detail":"d","revision":"7"}"#,
+            r#"{"code":"tea_time","detail":"d","until":5}"#,
+        ] {
             assert!(end(text).is_none(), "{text}");
         }
     }
