@@ -36,6 +36,7 @@ mod slow;
 mod stream;
 mod tasks;
 mod tls;
+mod transcripts;
 mod txn;
 mod waits;
 mod watch;
