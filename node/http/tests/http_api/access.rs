@@ -188,7 +188,9 @@ async fn a_token_is_shown_once_and_only_its_hash_is_kept() {
     assert!(!asked.contains(&secret) && !format!("{answer:?}").contains(&secret));
 
     let body = json!({"user": "app"});
-    let other: TokenCreated = read(&send(&server, "POST", "/v1/access/tokens", body.clone()).await);
+    let made = send(&server, "POST", "/v1/access/tokens", body.clone()).await;
+    let other: TokenCreated = read(&made);
+    assert_eq!(made.header("location"), Some(&*format!("/v1/access/tokens/{}", other.id)));
     assert_ne!(other.token, answer.token);
     assert_eq!(other.expires, None);
 

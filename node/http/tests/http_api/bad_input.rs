@@ -35,6 +35,7 @@ fn cases() -> Vec<Case<'static>> {
     let bad = |pointer| (InvalidArgument, pointer);
     let long_key = format!("/v1/kv/{}", "k".repeat(4_097));
     let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+    let deeper = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let if_match = |value| vec![JSON, ("If-Match", value)];
     let mut cases = vec![
         case("empty key", ("PUT", "/v1/kv/"), &[JSON], "1", bad("path:key")),
@@ -99,7 +100,8 @@ fn cases() -> Vec<Case<'static>> {
             bad("header:If-None-Match"),
         ),
         case("delete with a body", ("DELETE", "/v1/kv/k"), &[JSON], "{}", bad("header:Content-Length")),
-        case("300 levels", ("PUT", "/v1/kv/k"), &[JSON], deep.clone(), bad(DEEP.as_str())),
+        case("300 levels", ("PUT", "/v1/kv/k"), &[JSON], deep, bad(DEEP.as_str())),
+        case("100,000 levels", ("PUT", "/v1/kv/k"), &[JSON], deeper, bad(DEEP.as_str())),
         case("duplicate keys", ("PUT", "/v1/kv/k"), &[JSON], r#"{"a":{"b":1,"b":2}}"#, bad("/a/b")),
         case("truncated JSON", ("PUT", "/v1/kv/k"), &[JSON], r#"{"a":"#, bad("/a")),
         case("no body at all", ("PUT", "/v1/kv/k"), &[JSON], "", bad("")),

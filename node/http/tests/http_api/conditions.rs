@@ -48,6 +48,7 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
         (vec![is("\"3\"")], 200, 404),
         (vec![is("\"2\", \"3\"")], 200, 404),
         (vec![is("\"2\""), is("\"3\"")], 200, 404),
+        (vec![is("\"2\" ,, \"3\",")], 200, 404),
         (vec![is("\"2\"")], 412, 404),
         (vec![is("\"2\", \"4\"")], 412, 404),
         (vec![no("*")], 304, 404),
@@ -61,12 +62,18 @@ async fn reads_are_judged_in_the_order_of_the_standard() {
         (vec![is("W/\"3\"")], 412, 404),
         (vec![is("\"3-gzip\"")], 412, 404),
         (vec![is("\"abc\", \"3\"")], 200, 404),
+        (vec![is("W/\"3\", \"3\"")], 200, 404),
+        (vec![is("\"an,unknown\\one\"")], 412, 404),
+        (vec![is("\"\"")], 412, 404),
         (vec![no("\"3-gzip\"")], 200, 404),
+        (vec![no("\"3-gzip\", \"unknown\"")], 200, 404),
         (vec![no("W/\"abc\", W/\"3\"")], 304, 404),
         // If-Match comes first: 412, whatever the other says.
         (vec![no("\"3\""), is("\"2\"")], 412, 404),
         (vec![is("\"3\""), no("\"2\", \"3\"")], 304, 404),
         (vec![is("\"3\""), no("\"2\"")], 200, 404),
+        (vec![is("*"), no("\"3\"")], 304, 404),
+        (vec![is("*"), no("*")], 304, 404),
     ] {
         for method in ["GET", "HEAD"] {
             let answer = ask(&server, method, "/v1/kv/k", &lines).await;
@@ -103,6 +110,12 @@ async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
         (vec![("If-Match", tag.as_str())], 412),
         (vec![("If-None-Match", tag.as_str())], 200),
         (vec![("If-None-Match", "*")], 304),
+        (vec![("If-None-Match", "\"3\"")], 200),
+        (vec![("If-None-Match", "\"2\", W/\"3\"")], 200),
+        (vec![("If-Match", "*")], 200),
+        (vec![("If-Match", "*"), ("If-None-Match", "\"3\"")], 200),
+        (vec![("If-Match", "*"), ("If-None-Match", "*")], 304),
+        (vec![("If-Match", "\"3\""), ("If-None-Match", "\"2\"")], 412),
         (vec![], 200),
     ] {
         for method in ["GET", "HEAD"] {
@@ -137,18 +150,25 @@ async fn writes_are_judged_by_their_headers_and_refused_with_412() {
         (vec![is("\"3\"")], done, gone, gone),
         (vec![is("\"2\", \"3\"")], done, gone, gone),
         (vec![is("\"3\""), is("\"4\"")], done, gone, gone),
+        (vec![is("\"2\" ,, \"3\",")], done, gone, gone),
         (vec![is("\"2\", \"4\"")], mismatch, gone, gone),
         // What no entry can have matches none.
         (vec![is("W/\"3\"")], mismatch, gone, gone),
         (vec![is("\"3-gzip\"")], mismatch, gone, gone),
         (vec![is("\"abc\"")], mismatch, gone, gone),
         (vec![is("\"abc\", \"3\"")], done, gone, gone),
+        (vec![is("W/\"3\", \"3\"")], done, gone, gone),
+        (vec![is("\"an,unknown\\one\"")], mismatch, gone, gone),
+        (vec![is("\"\"")], mismatch, gone, gone),
         (vec![is("\"0\"")], mismatch, gone, gone),
         (vec![no("*")], exists, Ok(201), missing),
         (vec![no("\"3\"")], listed, Ok(201), missing),
+        (vec![no("W/\"3\"")], listed, Ok(201), missing),
         (vec![no("\"2\", W/\"3\"")], listed, Ok(201), missing),
+        (vec![no("\"2\""), no("\"3\"")], listed, Ok(201), missing),
         (vec![no("\"2\", \"4\"")], done, Ok(201), missing),
         (vec![no("\"3-gzip\"")], done, Ok(201), missing),
+        (vec![no("\"3-gzip\", \"unknown\"")], done, Ok(201), missing),
         // Both have to hold.
         (vec![is("*"), no("*")], mismatch, gone, gone),
         (vec![is("*"), no("\"3\"")], listed, gone, gone),
@@ -167,6 +187,16 @@ async fn writes_are_judged_by_their_headers_and_refused_with_412() {
                 assert_eq!(answer.status, status, "{shown}");
                 let location = (status == 201).then_some(path);
                 assert_eq!(answer.header("location"), location, "{shown}");
+                assert_eq!(answer.header("etag").is_some(), expected.is_ok() && method != "DELETE", "{shown}");
+                // Refused is not applied, and done is.
+                let wanted = match (expected, path) {
+                    (Err(_), "/v1/kv/k") => Some("{}"),
+                    (Err(_), _) => None,
+                    (Ok(_), _) if method == "DELETE" => None,
+                    (Ok(_), _) => Some("{\"a\":1}"),
+                };
+                let left = server.get(&format!("{path}?raw")).await;
+                assert_eq!((left.status == 200).then(|| left.text()).as_deref(), wanted, "{shown}");
                 let Err((_, code)) = expected else { continue };
                 let problem = answer.problem();
                 assert_eq!((problem.status, problem.code, problem.applied), (status, code, Applied::No), "{shown}");
@@ -175,6 +205,36 @@ async fn writes_are_judged_by_their_headers_and_refused_with_412() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn no_condition_lets_a_write_past_a_lock() {
+    let is = |tags| ("If-Match", tags);
+    let no = |tags| ("If-None-Match", tags);
+    let server = server_with_document().await;
+    assert_eq!(server.ask("POST", "/v1/ops", &[JSON], br#"{"op":"lock","key":"k"}"#).await.status, 200);
+    for lines in [
+        vec![],
+        vec![is("*")],
+        vec![is("\"3\"")],
+        vec![is("\"2\", \"3\"")],
+        vec![is("W/\"3\"")],
+        vec![is("\"3-gzip\"")],
+        vec![no("*")],
+        vec![no("\"3\"")],
+        vec![no("\"2\"")],
+        vec![is("\"3\""), no("\"2\"")],
+        vec![is("\"3\""), no("\"3\"")],
+        vec![is("*"), no("*")],
+    ] {
+        for method in ["PUT", "PATCH", "DELETE"] {
+            let problem = ask(&server, method, "/v1/kv/k", &lines).await.problem();
+            assert_eq!((problem.status, problem.applied), (412, Applied::No), "{method} {lines:?}: {problem:?}");
+            let current = problem.current.expect("the entry as it is");
+            assert_eq!((current.cas, current.locked), (None, true), "{method} {lines:?}");
+        }
+    }
+    assert_eq!(server.get("/v1/kv/k?raw").await.text(), "{}");
 }
 
 #[tokio::test]
