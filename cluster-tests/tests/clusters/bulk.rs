@@ -1,18 +1,14 @@
-//! Bulks: each operation with its own outcome, and a load that can be sent again and again, through any node.
+//! Bulks: a load that can be sent again and again, through any node, goes on where it stopped.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use cluster_tests::{Cluster, PATIENCE, Request, eventually};
-use quorate_client::api::{BulkAnswer, BulkOutcome, EntryView, ErrorCode, ListAnswer, RequestAnswer};
+use quorate_client::api::{BulkAnswer, EntryView, ErrorCode, ListAnswer, RequestAnswer};
 use serde_json::json;
 
 async fn ask(to: SocketAddr, request: Request) -> BulkAnswer {
     request.send_within(to, 2 * PATIENCE).await.expect("the node answers").expect_success().json()
-}
-
-fn bulk(body: serde_json::Value) -> Request {
-    Request::post("/v1/bulk", body.to_string())
 }
 
 /// A load as lines.
@@ -38,73 +34,6 @@ async fn value(to: SocketAddr, key: &str) -> String {
     let entry: EntryView =
         Request::get(format!("/v1/kv/{key}")).send(to).await.expect("the node answers").expect_success().json();
     entry.value.expect("JSON").0.get().to_owned()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dry_run_of_several_parts_says_what_a_real_run_does() {
-    let mut cluster = Cluster::start().await;
-    let to = cluster.client_address(2);
-    // The last ones depend on what parts before them do.
-    let mut ops: Vec<_> = inserts("dry", 2_100).collect();
-    ops.push(json!({"op": "insert", "key": "dry/00000", "value": {}}));
-    ops.push(
-        json!({"op": "update", "key": "dry/00001", "patch": [{"op": "inc", "path": "n", "value": 1}], "prev": true}),
-    );
-    ops.push(json!({"op": "remove", "key": "dry/02000"}));
-    let tried = ask(to, bulk(json!({"ops": ops, "dry_run": true}))).await;
-    assert_eq!(count(to, "dry").await, 0, "a dry run writes nothing");
-    let done = ask(to, bulk(json!({"ops": ops}))).await;
-    assert_eq!((done.applied, done.skipped, done.failed), (2_102, 1, 0));
-    let told = |answer: &BulkAnswer| {
-        answer.results.iter().map(|item| (item.outcome, item.code, item.version)).collect::<Vec<_>>()
-    };
-    assert_eq!(told(&tried), told(&done));
-    assert!(tried.dry_run && !done.dry_run);
-    cluster.assert_agreement().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_operation_of_a_bulk_has_its_own_outcome_on_every_node() {
-    let mut cluster = Cluster::start().await;
-    for id in cluster.ids() {
-        let to = cluster.client_address(id);
-        let key = |name: &str| format!("{id}/{name}");
-        let body = json!({"ops": [
-            {"op": "insert", "key": key("a"), "value": {"n": 1}},
-            {"op": "update", "key": key("a"), "patch": [{"op": "inc", "path": "n", "value": 1}], "if": [{"field": "n", "op": "eq", "value": 1}]},
-            {"op": "insert", "key": key("a"), "value": {"n": 9}},
-            {"op": "update", "key": key("a"), "patch": {"n": 7}, "if": [{"field": "n", "op": "eq", "value": 1}]},
-            {"op": "remove", "key": key("none")},
-            {"op": "upsert", "key": key("b"), "value_base64": "AP8="},
-            {"op": "lock", "key": key("b")},
-            {"op": "upsert", "key": key("b"), "value": 1},
-        ]});
-        let tried = ask(to, bulk(json!({"ops": body["ops"], "dry_run": true}))).await;
-        assert_eq!(count(to, &id.to_string()).await, 0, "a dry run writes nothing");
-        let done = ask(to, bulk(body)).await;
-        use BulkOutcome::{Applied, Failed, Skipped};
-        let told: Vec<_> = done.results.iter().map(|item| (item.outcome, item.code)).collect();
-        let expected = [
-            (Applied, None),
-            (Applied, None),
-            (Skipped, Some(ErrorCode::AlreadyExists)),
-            (Skipped, Some(ErrorCode::ConditionNotMet)),
-            (Failed, Some(ErrorCode::NotFound)),
-            (Applied, None),
-            (Applied, None),
-            (Failed, Some(ErrorCode::CasMismatch)),
-        ];
-        assert_eq!(told, expected, "{done:?}");
-        let tried: Vec<_> = tried.results.iter().map(|item| (item.outcome, item.code)).collect();
-        assert_eq!(tried, expected, "a dry run says what a real run does");
-        assert_eq!((done.applied, done.skipped, done.failed), (4, 2, 2));
-        assert_eq!(done.results[3].failed[0].pointer, "/ops/3/if/0");
-        assert_eq!(done.results[3].failed[0].actual.as_ref().expect("shown").0.get(), "2");
-        // Each has a revision of its own, in order.
-        assert!(done.results[0].revision < done.results[1].revision, "{done:?}");
-        assert_eq!(value(to, &key("a")).await, "{\"n\":2}");
-    }
-    cluster.assert_agreement().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Collections: rules that hold by every route, indexes built beside the traffic, numbers without gaps.
+//! Collections: unique values among many clients, indexes built beside the traffic, rules and numbers over changes of the leader.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -7,8 +7,7 @@ use cluster_tests::fill::fill;
 use cluster_tests::load::Load;
 use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
-    ClaimAnswer, CollectionAnswer, CollectionList, CollectionRemoved, EntryView, ErrorCode, IndexState, Problem,
-    RequestAnswer, RequestState, SequenceAnswer, SequenceNext, WhereAnswer,
+    ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState, SequenceAnswer, SequenceNext,
 };
 use serde_json::{Value, json};
 
@@ -35,18 +34,10 @@ impl NodeClient<'_> {
         self.send(Request::get(format!("/v1/collections/{name}"))).await.expect_success().json()
     }
 
-    async fn op(&self, op: Value) -> Answer {
-        self.send(Request::post("/v1/ops", op.to_string())).await
-    }
-
     async fn document(&self, key: &str) -> Value {
         let entry: EntryView = self.send(Request::get(format!("/v1/kv/{key}"))).await.expect_success().json();
         entry.json().expect("a document")
     }
-}
-
-fn pointers(problem: &Problem) -> Vec<&str> {
-    problem.errors.iter().map(|fault| fault.pointer.as_str()).collect()
 }
 
 fn order_rules() -> Value {
@@ -58,110 +49,6 @@ fn order_rules() -> Value {
         },
         "required": ["total"],
     })
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rules_hold_through_every_door_of_every_node() {
-    let mut cluster = Cluster::start().await;
-    for id in cluster.ids() {
-        let (via, name) = (NodeClient { cluster: &cluster, id }, format!("shop/{id}/orders"));
-        let fresh = Request::new("PUT", format!("/v1/collections/{name}")).json(order_rules().to_string());
-        let fresh = fresh.header("If-None-Match", "*").request_id(&format!("declare-{id}"));
-        let declared: CollectionAnswer = via.send(fresh.clone()).await.expect_success().json();
-        let again: CollectionAnswer = via.send(fresh).await.expect_success().json();
-        assert_eq!(again, CollectionAnswer { replayed: true, ..declared.clone() });
-        let kept_outcome: RequestAnswer =
-            via.send(Request::get(format!("/v1/requests/declare-{id}"))).await.expect_success().json();
-        assert_eq!((kept_outcome.state, kept_outcome.cas), (RequestState::Applied, Some(declared.cas)));
-
-        // What is given is converted, what is missing is filled.
-        let first = format!("{name}/1");
-        let given = r#"{"total":"12","paid":"true","rate":1,"due":"2026-11-21T10:00:00+02:00"}"#;
-        via.send(Request::put(&first, given)).await.expect_success();
-        let stored = via.document(&first).await;
-        assert_eq!((&stored["total"], &stored["paid"], &stored["status"]), (&json!(12), &json!(true), &json!("new")));
-        assert_eq!(stored["due"], "2026-11-21T08:00:00.000Z");
-        let (number, updated) = (stored["number"].as_u64().expect("a number"), stored["updated"].clone());
-        assert!(updated.as_str().is_some_and(|text| text.ends_with('Z') && text.len() == 24), "{stored}");
-
-        // A change draws another number and takes another time; one that names them keeps what it names.
-        via.op(json!({"op": "update", "key": first, "patch": {"status": "paid", "number": 7_000}}))
-            .await
-            .expect_success();
-        assert_eq!(via.document(&first).await["number"], 7_000);
-        via.op(json!({"op": "update", "key": first, "patch": {"status": "sent"}})).await.expect_success();
-        assert_eq!(via.document(&first).await["number"], number + 1);
-
-        // What does not fit is refused: put, patch, operations, and changes of all that matches.
-        let merge = |patch: &str| {
-            let request = Request::new("PATCH", format!("/v1/kv/{first}")).body(patch.into());
-            request.header("Content-Type", "application/merge-patch+json")
-        };
-        let refusals = [
-            (Request::put(&first, r#"{"status":"far too long"}"#), vec!["/value/status", "/value/total"]),
-            (Request::put(&first, "[]"), vec!["/value"]),
-            (merge(r#"{"total":null}"#), vec!["/value/total"]),
-            (merge(r#"{"total":1.5,"paid":"perhaps"}"#), vec!["/value/paid", "/value/total"]),
-            (
-                Request::post("/v1/ops", json!({"op": "insert", "key": format!("{name}/2"), "value": {}}).to_string()),
-                vec!["/value/total"],
-            ),
-            (
-                Request::post("/v1/ops", json!({"op": "upsert", "key": first, "value_base64": "AA=="}).to_string()),
-                vec!["/value"],
-            ),
-        ];
-        for (request, expected) in refusals {
-            let problem = via.send(request).await.problem();
-            assert_eq!((problem.status, problem.code), (422, ErrorCode::InvalidDocument), "{problem:?}");
-            let mut found = pointers(&problem);
-            found.sort_unstable();
-            assert_eq!(found, expected, "{problem:?}");
-        }
-        let body = json!({"prefix": format!("{name}/"), "where": [], "patch": {"due": "soon"}});
-        let changed: WhereAnswer =
-            via.send(Request::post("/v1/update_where", body.to_string())).await.expect_success().json();
-        assert_eq!(
-            (changed.applied, changed.failed, changed.results[0].code),
-            (0, 1, Some(ErrorCode::InvalidDocument))
-        );
-        let body = json!({"prefix": format!("{name}/"), "patch": {"total": "many"}});
-        let passed: ClaimAnswer = via.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
-        assert_eq!((passed.count, passed.failed[0].code), (0, Some(ErrorCode::InvalidDocument)));
-        assert_eq!(passed.failed[0].errors[0].pointer, "/value/total");
-        // Whoever asks for a number of type long by its text finds it.
-        let body = json!({"prefix": format!("{name}/"), "where": [{"field": "total", "op": "eq", "value": "12"}]});
-        let claimed: ClaimAnswer = via.send(Request::post("/v1/claim", body.to_string())).await.expect_success().json();
-        assert_eq!(claimed.count, 1);
-
-        // Other rules: a precondition, and a time to live.
-        let strict = json!({"precondition_required": true, "ttl_ms": 600_000});
-        let request = || Request::new("PUT", format!("/v1/collections/{name}")).json(strict.to_string());
-        let stale = via.send(request().header("If-Match", "\"1\"")).await.problem();
-        assert_eq!(stale.code, ErrorCode::CasMismatch);
-        let renewed: CollectionAnswer =
-            via.send(request().header("If-Match", format!("\"{}\"", declared.cas))).await.expect_success().json();
-        assert_eq!((renewed.version, renewed.create_revision), (2, declared.create_revision));
-        let second = format!("{name}/2");
-        for refused in [Request::put(&second, "1"), Request::new("DELETE", format!("/v1/kv/{second}"))] {
-            let problem = via.send(refused).await.problem();
-            assert_eq!((problem.status, problem.code), (428, ErrorCode::PreconditionRequired));
-        }
-        via.send(Request::put(&second, "1").header("If-None-Match", "*")).await.expect_success();
-        let entry: EntryView = via.send(Request::get(format!("/v1/kv/{second}"))).await.expect_success().json();
-        assert!(entry.ttl_ms.is_some_and(|left| (1..=600_000).contains(&left)), "{entry:?}");
-        via.send(Request::put(&second, "2").header("If-Match", "*")).await.expect_success();
-
-        // Without rules its entries are as any others.
-        let removed: CollectionRemoved =
-            via.send(Request::new("DELETE", format!("/v1/collections/{name}"))).await.expect_success().json();
-        assert_eq!(removed.name, name);
-        assert_eq!(via.send(Request::get(format!("/v1/collections/{name}"))).await.problem().code, ErrorCode::NotFound);
-        via.send(Request::put(&second, "3")).await.expect_success();
-        let left: CollectionList = via.send(Request::get("/v1/collections")).await.expect_success().json();
-        assert_eq!(left.collections, []);
-    }
-    cluster.assert_agreement().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
