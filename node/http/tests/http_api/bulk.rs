@@ -1,6 +1,6 @@
 //! `POST /v1/bulk`: the parts it becomes, and what is told of them.
 
-use quorate_api::{Applied, BulkAnswer, BulkOutcome, Cas, ErrorCode, Retry};
+use quorate_api::{Applied, BulkAnswer, ErrorCode, Retry};
 use quorate_machine::types::{Action, RequestId};
 use quorate_node_core::backend::{AppError, Consistency};
 
@@ -27,43 +27,6 @@ fn parts(server: &Server) -> Vec<(usize, RequestId)> {
         other => panic!("not a bulk: {other:?}"),
     };
     server.backend.commands().into_iter().map(of).collect()
-}
-
-#[tokio::test]
-async fn each_operation_has_its_own_outcome() {
-    let server = Server::start().await;
-    server.put_json("/v1/kv/there", "1").await;
-    let body = br#"{"ops":[
-        {"op":"upsert","key":"new","value":{"a": 1.0}},
-        {"op":"insert","key":"there","value":2},
-        {"op":"remove","key":"none"},
-        {"op":"replace","key":"there","value":3,"cas":"9"},
-        {"op":"touch","key":"new","ttl_ms":500,"prev":true}]}"#;
-    let response = server.ask("POST", "/v1/bulk", &[JSON, ID], body).await;
-    let answer = answer(&response);
-    assert_eq!((answer.applied, answer.skipped, answer.failed), (2, 1, 2));
-    use BulkOutcome::{Applied, Failed, Skipped};
-    let told: Vec<_> = answer.results.iter().map(|item| (item.n, item.outcome, item.status, item.code)).collect();
-    assert_eq!(
-        told,
-        [
-            (0, Applied, None, None),
-            (1, Skipped, Some(409), Some(ErrorCode::AlreadyExists)),
-            (2, Failed, Some(404), Some(ErrorCode::NotFound)),
-            (3, Failed, Some(412), Some(ErrorCode::CasMismatch)),
-            (4, Applied, None, None),
-        ]
-    );
-    assert_eq!(answer.results[0].cas, Some(Cas::new(3)));
-    assert_eq!(answer.results[3].current.as_ref().expect("as it is").value.as_ref().expect("JSON").0.get(), "1");
-    let before = answer.results[4].prev.as_ref().expect("asked for");
-    assert_eq!((before.value.as_ref().expect("JSON").0.get(), answer.results[4].ttl_ms), ("{\"a\": 1.0}", Some(500)));
-    assert_eq!((answer.revision, answer.index, answer.replayed), (4, 103, false));
-    assert_eq!(response.header("quorate-revision"), Some("4"));
-    let again = server.ask("POST", "/v1/bulk", &[JSON, ID], body).await;
-    assert_eq!((again.status, &again.json()["replayed"]), (200, &true.into()));
-    let other = server.ask("POST", "/v1/bulk", &[LINES, ID], br#"{"op":"remove","key":"any"}"#).await.problem();
-    assert_eq!((other.code, other.applied), (ErrorCode::RequestIdReused, quorate_api::Applied::No));
 }
 
 async fn answer_of_lines(server: &Server, headers: &[(&str, &str)], lines: &str) -> BulkAnswer {
@@ -156,6 +119,27 @@ async fn a_dry_run_of_a_bulk_is_a_read() {
     assert_eq!(server.backend.commands(), []);
     assert_eq!(server.backend.barriers(), [Consistency::Linearizable; 2]);
     assert_eq!(server.get("/v1/kv/k%2F0").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_dry_run_of_several_parts_says_what_a_real_run_does() {
+    let server = Server::start().await;
+    // The last ones depend on what parts before them do.
+    let lines = inserts(2_100)
+        + r#"{"op":"insert","key":"k/0","value":{}}
+{"op":"touch","key":"k/1","ttl_ms":900}
+{"op":"remove","key":"k/2000"}
+{"op":"remove","key":"k/2000"}
+"#;
+    let tried = answer(&server.ask("POST", "/v1/bulk?dry_run", &[LINES], lines.as_bytes()).await);
+    assert_eq!(server.backend.commands(), [], "a dry run writes nothing");
+    let done = answer_of_lines(&server, &[], &lines).await;
+    assert_eq!((done.applied, done.skipped, done.failed), (2_102, 1, 1));
+    let told = |answer: &BulkAnswer| {
+        answer.results.iter().map(|item| (item.outcome, item.code, item.version)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&tried), told(&done));
+    assert!(tried.dry_run && !done.dry_run);
 }
 
 #[tokio::test]

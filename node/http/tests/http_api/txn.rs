@@ -46,21 +46,6 @@ async fn the_branch_that_was_taken_is_told_step_by_step() {
 }
 
 #[tokio::test]
-async fn a_check_that_does_not_hold_is_shown_and_is_no_error() {
-    let server = server(r#"{"n":1}"#, r#"{"n":1}"#).await;
-    let response = server.ask("POST", "/v1/txn", &[JSON], BODY).await;
-    assert_eq!(response.status, 200);
-    let answer: TxnAnswer = serde_json::from_slice(&response.body).expect("a TxnAnswer");
-    assert!(!answer.succeeded);
-    let failed = &answer.failed[0];
-    assert_eq!((failed.pointer.as_str(), failed.key.text()), ("/if/1", Some("b")));
-    assert_eq!(failed.failed[0].pointer, "/if/1/if/0");
-    assert_eq!(failed.current.as_ref().and_then(|entry| entry.cas), Some(Cas::new(3)));
-    assert!(matches!(&answer.results[..], [TxnResult::Txn(nested)] if nested.succeeded), "{answer:?}");
-    assert_eq!(server.get("/v1/kv/a").await.status, 404);
-}
-
-#[tokio::test]
 async fn a_refused_step_is_a_problem_that_names_it() {
     let server = server("{}", r#"{"n":1}"#).await;
     let problem = server.ask("POST", "/v1/txn", &[JSON], BODY).await.problem();
