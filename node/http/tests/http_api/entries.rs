@@ -218,7 +218,9 @@ async fn consistency_is_what_was_asked_for() {
     assert_eq!(local.header("quorate-staleness-ms"), Some("15"));
     server.get("/v1/kv/k?min_revision=2").await;
     server.get("/v1/kv?consistency=linearizable").await;
-    let expected = [Consistency::Local, Consistency::AtLeast(2), Consistency::Linearizable];
+    server.get("/v1/kv/k").await;
+    let fresh = Consistency::Linearizable;
+    let expected = [Consistency::Local, Consistency::AtLeast(2), fresh, fresh];
     assert_eq!(server.backend.barriers(), expected);
     assert_eq!(server.get("/v1/kv/k?consistency=linearizable&min_revision=2").await.status, 400);
 }
