@@ -8,10 +8,10 @@ use std::process::{Command, Output};
 
 use super::guide::built;
 
-/// Packs into a directory as somebody with this umask and in this time zone would.
-fn packed(umask: &str, zone: &str, more: &[&str]) -> tempfile::TempDir {
+/// Packs into a directory as somebody with this umask and in this time zone would. Compared with itself, it is found to be the same.
+fn packed(umask: &str, zone: &str) -> tempfile::TempDir {
     let out = tempfile::tempdir().expect("a temporary directory");
-    let done = pack_into(out.path(), umask, zone, more);
+    let done = pack_into(out.path(), umask, zone, &["--compare", out.path().to_str().expect("UTF-8")]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     out
 }
@@ -155,28 +155,29 @@ fn assert_unit_names_a_document(unit: &str, prefix: &str, files: &Path) {
     assert!(files.join(name).is_file(), "the unit names {named}, which is not in the package");
 }
 
-/// Another archive is found, and named down to the member that differs.
-fn assert_says_what_differs(one: &Path, scratch: &Path) {
-    let (changed, out) = (scratch.join("changed"), scratch.join("out"));
+/// Packs once more, compared with a package whose bill of materials is another one: that is named, down to the member, and nothing else.
+fn packed_beside_another(one: &Path, scratch: &Path, umask: &str, zone: &str, more: &[&str]) -> tempfile::TempDir {
+    let (changed, out) = (scratch.join("changed"), tempfile::tempdir().expect("a temporary directory"));
     std::fs::create_dir(&changed).expect("it can be made");
     for (name, bytes) in contents(one) {
         let bytes = if name.ends_with(".cdx.json") { b"{}".to_vec() } else { bytes };
         std::fs::write(changed.join(name), bytes).expect("it can be written");
     }
-    let done = pack_into(&out, "022", "UTC", &["--compare", changed.to_str().expect("UTF-8")]);
+    let compare = ["--compare", changed.to_str().expect("UTF-8")];
+    let done = pack_into(out.path(), umask, zone, &[&compare[..], more].concat());
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert!(said.contains(".cdx.json differs") && !said.contains("tar.gz differs"), "{said}");
+    out
 }
 
 #[test]
 fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
     let keys = tempfile::tempdir().expect("a temporary directory");
     let key = signing_key(keys.path());
-    let one = packed("022", "UTC", &[]);
-    let mut more = vec!["--compare", one.path().to_str().expect("UTF-8")];
-    more.extend(key.iter().flat_map(|(key, _)| ["--sign", key.to_str().expect("UTF-8")]));
-    let other = packed("077", "Asia/Tokyo", &more);
+    let one = packed("022", "UTC");
+    let sign: Vec<_> = key.iter().flat_map(|(key, _)| ["--sign", key.to_str().expect("UTF-8")]).collect();
+    let other = packed_beside_another(one.path(), keys.path(), "077", "Asia/Tokyo", &sign);
     if let Some((_, signers)) = &key {
         assert!(is_signed(other.path(), signers), "signed by the key");
         let another = tempfile::tempdir().expect("a temporary directory");
@@ -212,7 +213,6 @@ fn two_packages_of_the_same_programs_are_the_same_and_have_what_is_needed() {
     assert_is_bill(&bill, &text(&files.join("share/doc/quorate/THIRD-PARTY")));
     let beside = format!("quorate-{}.cdx.json", env!("CARGO_PKG_VERSION"));
     assert_eq!(bill, text(&one.path().join(beside)), "the same beside the packages");
-    assert_says_what_differs(one.path(), place.path());
     let unit = std::fs::read_to_string(files.join("lib/systemd/system/quorate-node.service")).expect("a unit");
     assert_unit_names_a_document(&unit, "/usr/local/", &files);
 
