@@ -483,19 +483,9 @@ async fn sessions_live_behind_the_address_of_an_attack() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_sessions_and_writes_go_on_under_each_attack() {
-    /// `scripts/abuse` runs all of them for longer, and with optimisation.
-    const ATTACKS: [&str; 10] = [
-        "pages-unread",
-        "h2-no-window",
-        "watch-unread",
-        "ops-unread",
-        "renewals",
-        "puts-large",
-        "bulks",
-        "finds",
-        "parameters",
-        "peers-silent",
-    ];
+    /// `scripts/abuse` runs all of them for longer, and with optimisation. Renewals, finds, bulks and silent peers have tests of their own here.
+    const ATTACKS: [&str; 6] =
+        ["pages-unread", "h2-no-window", "watch-unread", "ops-unread", "puts-large", "parameters"];
     const CONNECTIONS: usize = 200;
     /// Longer than an election takes, in which nobody writes.
     const EACH: Duration = Duration::from_secs(3);
@@ -552,10 +542,10 @@ async fn what_does_not_come_keeps_nobody_out_who_is_known() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() {
-    const MAX: usize = 4_096;
+    const MAX: usize = 500;
     // All of them come from one address, which would have a quarter; some places are for others all the same.
     const OF_ONE: usize = MAX - MAX / 20;
-    let settings = Settings::with_ids([1]).flag("--account-connections-max", MAX);
+    let settings = Settings::with_ids([1]).flag("--connections-max", MAX).flag("--account-connections-max", MAX);
     let mut cluster = Cluster::start_with(settings).await;
     let to = cluster.client_address(1);
     let mut first = Connection::open(to).await.expect("there is room");
@@ -606,7 +596,7 @@ async fn two_addresses_keep_nobody_out(settings: Settings) {
     let crowds = [2, 3].map(|last| tokio::spawn(crowd(last)));
     eventually("all places were taken more than once", PATIENCE, async || {
         let came = came.load(Ordering::Relaxed);
-        if came >= 4 * MAX { Ok(()) } else { Err(format!("{came} came")) }
+        if came >= 2 * MAX { Ok(()) } else { Err(format!("{came} came")) }
     })
     .await;
     let (mut open, mut slowest) = (Vec::new(), Duration::ZERO);
@@ -708,7 +698,9 @@ async fn small_requests_that_take_seconds_to_apply_are_refused() {
 async fn honest_writes_keep_half_beside_dear_commands() {
     /// Clients at each node that send such commands.
     const DEAR: usize = 8;
-    const EACH: Duration = Duration::from_secs(6);
+    const ALONE: Duration = Duration::from_secs(3);
+    /// Longer than sessions live.
+    const BESIDE: Duration = Duration::from_secs(6);
     let greedy = Ipv4Addr::LOCALHOST;
     let mut cluster = Cluster::start_with(Settings::default().alone()).await;
     let ids = cluster.ids();
@@ -723,7 +715,7 @@ async fn honest_writes_keep_half_beside_dear_commands() {
     };
     touch(5).send(clients[0]).await.expect("an answer").expect_success();
     let honest = Honest::start(FROM, &clients, None, 4, 4);
-    let alone = Measured::over(EACH, &honest.seen, &nodes).await;
+    let alone = Measured::over(ALONE, &honest.seen, &nodes).await;
     let flood = |to: &SocketAddr| Flood::start(DEAR, greedy, *to, |n| touch(if n % 2 == 0 { 5 } else { 64 }));
     let floods: Vec<Flood> = clients.iter().map(flood).collect();
     let answered = || floods.iter().map(|flood| flood.counts().0).sum::<usize>();
@@ -733,7 +725,7 @@ async fn honest_writes_keep_half_beside_dear_commands() {
     })
     .await;
     let before = answered();
-    let beside = Measured::over(EACH, &honest.seen, &nodes).await;
+    let beside = Measured::over(BESIDE, &honest.seen, &nodes).await;
     let dear = answered() - before;
     for flood in floods {
         flood.stop().await;
