@@ -309,10 +309,22 @@ async fn until_parties(caller: &mut Caller, what: &str, holders: &[&str], waiter
     .await;
 }
 
+/// Side by side on one cluster, under names of their own: each waits until the place of somebody who hung up is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_hangs_up_while_waiting_gets_nothing_and_holds_up_nobody() {
+async fn who_hangs_up_gets_nothing_and_holds_up_nobody_unless_it_asks_again() {
     let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster, 2);
+    let undecided = hang_up_before_it_is_decided(&mut cluster).await;
+    tokio::join!(
+        undecided.gets_nothing(),
+        who_hangs_up_while_waiting_holds_up_nobody(&cluster),
+        who_asks_again_elsewhere_keeps_the_place(&cluster),
+        of_two_that_wait_for_a_session_one_may_hang_up(&cluster),
+    );
+    cluster.assert_agreement().await;
+}
+
+async fn who_hangs_up_while_waiting_holds_up_nobody(cluster: &Cluster) {
+    let mut caller = caller(cluster, 2);
     let (slots, shared) = (json!({"slots": 2}), json!({"mode": "shared"}));
     let none = json!({});
     // Where, how it is asked for, who holds it, who hangs up, who comes behind.
@@ -341,7 +353,7 @@ async fn who_hangs_up_while_waiting_gets_nothing_and_holds_up_nobody() {
         }
         let lost = caller.session(120_000, &format!("gone{number}")).await;
         let next = caller.session(120_000, &format!("next{number}")).await;
-        let wire = begin(&cluster, 1, &route, &with(gone, &lost, json!({"wait_ms": 60_000}))).await;
+        let wire = begin(cluster, 1, &route, &with(gone, &lost, json!({"wait_ms": 60_000}))).await;
         let before: Vec<_> = held.iter().map(String::as_str).collect();
         until_parties(&mut caller, what, &before, &[&lost]).await;
         caller.post(&route, &with(behind, &next, json!({"wait_ms": 60_000, "poll_ms": 0}))).await.expect_success();
@@ -357,28 +369,25 @@ async fn who_hangs_up_while_waiting_gets_nothing_and_holds_up_nobody() {
         let held: Vec<_> = held.iter().map(String::as_str).collect();
         until_parties(&mut caller, what, &held, &[]).await;
     }
-    cluster.assert_agreement().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_hangs_up_and_asks_again_elsewhere_keeps_the_place() {
-    let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster, 2);
+async fn who_asks_again_elsewhere_keeps_the_place(cluster: &Cluster) {
+    let mut caller = caller(cluster, 2);
     let holder = caller.session(120_000, "holder").await;
     let (first, second) = (caller.session(120_000, "first").await, caller.session(120_000, "second").await);
     let token = take(&mut caller, "q", &holder, json!({})).await.token.expect("held");
     let asks = json!({"session": first, "wait_ms": 60_000, "poll_ms": 30_000, "request_id": "once"});
-    let wire = begin(&cluster, 1, "/v1/locks/q/acquire", &asks).await;
+    let wire = begin(cluster, 1, "/v1/locks/q/acquire", &asks).await;
     until_parties(&mut caller, "/v1/locks/q", &[&holder], &[&first]).await;
     take(&mut caller, "q", &second, json!({"wait_ms": 60_000, "poll_ms": 0})).await;
     drop(wire);
     // Under the same request id, as a client does that cannot know what became of it.
-    let mut wire = begin(&cluster, 3, "/v1/locks/q/acquire", &asks).await;
+    let mut wire = begin(cluster, 3, "/v1/locks/q/acquire", &asks).await;
 
     // Another is granted while nobody listens, and fetched in time.
     take(&mut caller, "p", &holder, json!({})).await;
     let fetches = json!({"session": first, "wait_ms": 60_000, "request_id": "twice"});
-    let gone = begin(&cluster, 1, "/v1/locks/p/acquire", &fetches).await;
+    let gone = begin(cluster, 1, "/v1/locks/p/acquire", &fetches).await;
     until_parties(&mut caller, "/v1/locks/p", &[&holder], &[&first]).await;
     drop(gone);
     caller.post("/v1/locks/p/release", &json!({"session": holder})).await.expect_success();
@@ -392,15 +401,18 @@ async fn who_hangs_up_and_asks_again_elsewhere_keeps_the_place() {
     let told = tokio::time::timeout(PATIENCE, wire.answer(false)).await.expect("in time").expect("an answer");
     let held: AcquireAnswer = told.expect_success().json();
     assert_eq!((held.state, held.replayed), (LockState::Held, true));
-    cluster.assert_agreement().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_hangs_up_before_it_is_decided_gets_nothing() {
-    let mut cluster = Cluster::start().await;
+/// Somebody who asked for a lock that is free and one that `other` holds, and did not wait to be told.
+struct Undecided {
+    caller: Caller,
+    other: String,
+}
+
+async fn hang_up_before_it_is_decided(cluster: &mut Cluster) -> Undecided {
     let leader = cluster.leader().await;
-    let mut caller = caller(&cluster, leader);
-    let (first, second) = (caller.session(120_000, "first").await, caller.session(120_000, "second").await);
+    let mut caller = caller(cluster, leader);
+    let (first, second) = (caller.session(120_000, "hasty").await, caller.session(120_000, "other").await);
     take(&mut caller, "held", &second, json!({})).await;
     // Nobody confirms what the leader writes, for less than anybody takes to become the leader.
     let others = cluster.live_but(leader);
@@ -409,7 +421,7 @@ async fn who_hangs_up_before_it_is_decided_gets_nothing() {
     let mut gone = Vec::new();
     for lock in ["free", "held"] {
         let asks = json!({"session": first, "wait_ms": 60_000});
-        gone.push(begin(&cluster, leader, &format!("/v1/locks/{lock}/acquire"), &asks).await);
+        gone.push(begin(cluster, leader, &format!("/v1/locks/{lock}/acquire"), &asks).await);
     }
     eventually("both are in the log", PATIENCE, async || {
         let now = cluster.status(leader).await?.last_log_index;
@@ -420,21 +432,25 @@ async fn who_hangs_up_before_it_is_decided_gets_nothing() {
     others.iter().for_each(|id| cluster.resume(*id));
     until_parties(&mut caller, "/v1/locks/free", &[&first], &[]).await;
     until_parties(&mut caller, "/v1/locks/held", &[&second], &[&first]).await;
-    until_parties(&mut caller, "/v1/locks/free", &[], &[]).await;
-    until_parties(&mut caller, "/v1/locks/held", &[&second], &[]).await;
-    cluster.assert_agreement().await;
+    Undecided { caller, other: second }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_that_wait_for_a_session_one_may_hang_up() {
-    let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster, 1);
-    let (holder, session) = (caller.session(120_000, "holder").await, caller.session(120_000, "two").await);
+impl Undecided {
+    /// What it was given in vain is taken from it again.
+    async fn gets_nothing(mut self) {
+        until_parties(&mut self.caller, "/v1/locks/free", &[], &[]).await;
+        until_parties(&mut self.caller, "/v1/locks/held", &[&self.other], &[]).await;
+    }
+}
+
+async fn of_two_that_wait_for_a_session_one_may_hang_up(cluster: &Cluster) {
+    let mut caller = caller(cluster, 1);
+    let (holder, session) = (caller.session(120_000, "holder-of-l").await, caller.session(120_000, "two").await);
     let token = take(&mut caller, "l", &holder, json!({})).await.token.expect("held");
     let asks = |id: &str| json!({"session": session, "wait_ms": 60_000, "poll_ms": 50_000, "request_id": id});
-    let mut stays = begin(&cluster, 2, "/v1/locks/l/acquire", &asks("first")).await;
+    let mut stays = begin(cluster, 2, "/v1/locks/l/acquire", &asks("first")).await;
     until_parties(&mut caller, "/v1/locks/l", &[&holder], &[&session]).await;
-    let last = begin(&cluster, 3, "/v1/locks/l/acquire", &asks("last")).await;
+    let last = begin(cluster, 3, "/v1/locks/l/acquire", &asks("last")).await;
     eventually("it has asked twice", PATIENCE, async || {
         let fate = caller.insist(&Request::get("/v1/requests/last")).await;
         if fate.status == 200 { Ok(()) } else { Err(fate.status.to_string()) }
@@ -446,5 +462,4 @@ async fn of_two_that_wait_for_a_session_one_may_hang_up() {
     release(&mut caller, "l", token).await;
     let told = tokio::time::timeout(PATIENCE, stays.answer(false)).await.expect("in time").expect("an answer");
     assert_eq!(told.expect_success().json::<AcquireAnswer>().state, LockState::Held);
-    cluster.assert_agreement().await;
 }
