@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cluster_tests::{Cluster, Request, Settings};
-use quorate_client::api::{ErrorCode, Grant, Permission, Problem, RequestAnswer, RequestState};
+use cluster_tests::{Cluster, Settings};
+use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, RequestId};
 
 use crate::backups::succeed;
@@ -103,41 +103,4 @@ async fn users_roles_and_tokens_are_the_same_everywhere_and_go_through_crashes_a
         let printed = succeed("quorate-node", &["check", "--data-dir", &data]).await;
         assert!(printed.contains("is sound"), "{printed}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn administration_is_exactly_once_and_its_bad_input_is_refused() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let node = cluster.client_address(1);
-    let set = |body: &str| Request::new("PUT", "/v1/access/users/ann").json(body.to_owned());
-    let body = r#"{"roles":[],"request_id":"ann-1"}"#;
-    let answer = set(body).send(node).await.expect("an answer").expect_success();
-    let again = set(body).send(node).await.expect("an answer").expect_success();
-    let (answer, again): (serde_json::Value, serde_json::Value) = (answer.json(), again.json());
-    assert_eq!((again["revision"].clone(), again["replayed"].clone()), (answer["revision"].clone(), true.into()));
-    let other = set(r#"{"roles":["x"],"request_id":"ann-1"}"#).send(node).await.expect("an answer");
-    assert_eq!(other.json::<Problem>().code, ErrorCode::RequestIdReused);
-    let kept: RequestAnswer = Request::get("/v1/requests/ann-1").send(node).await.expect("an answer").json();
-    assert_eq!(kept.state, RequestState::Applied);
-
-    for (path, body) in [
-        ("/v1/access/users/root", r#"{"roles":[]}"#),
-        ("/v1/access/users/ann", r#"{"roles":"admin"}"#),
-        ("/v1/access/users/ann", r#"{"roles":[],"grants":[]}"#),
-        ("/v1/access/roles/r", r#"{"grants":[{"permission":"root","prefix":""}]}"#),
-    ] {
-        let refused = Request::new("PUT", path).json(body.to_owned()).send(node).await.expect("an answer");
-        assert_eq!(refused.status, 400, "{path} {body}: {refused:?}");
-    }
-    // So many tokens may a user have and no more; those whose time is over do not count.
-    let client = client(&cluster, 1);
-    client.access().create_token("ann").expires_in(Duration::from_millis(1)).await.expect("a token");
-    for _ in 0..256 {
-        client.access().create_token("ann").await.expect("a token");
-    }
-    let full = client.access().create_token("ann").await.expect_err("one too many");
-    assert_eq!(full.code(), Some(ErrorCode::TooLarge), "{full}");
-    let gone = client.access().remove_user("ann").await.expect("it was there");
-    assert_eq!(gone.tokens, 256);
-    cluster.assert_agreement().await;
 }

@@ -1,7 +1,7 @@
 //! A request id makes a write happen once, wherever and whenever it is sent again.
 
 use cluster_tests::{Cluster, Request};
-use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
+use quorate_client::api::{EntryView, WriteAnswer};
 
 use crate::forms::Forms;
 
@@ -51,26 +51,6 @@ async fn assert_replayed_everywhere(cluster: &Cluster, request: &Request, first:
         let entry: EntryView = Request::get("/v1/kv/once").send(at).await.unwrap().expect_success().json();
         assert_eq!((entry.version, entry.mod_revision), (1, first.revision), "written once, seen through node {id}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rejection_is_kept_too_and_an_id_is_not_taken_for_another_request() {
-    let mut cluster = Cluster::start().await;
-    Request::put("kept", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
-    let insert = Request::put("kept", "2").header("If-None-Match", "*").request_id("kept-insert");
-    let refused = insert.send(cluster.client_address(1)).await.unwrap().problem();
-    assert_eq!(refused.code, ErrorCode::AlreadyExists);
-    Request::new("DELETE", "/v1/kv/kept").send(cluster.client_address(2)).await.unwrap().expect_success();
-
-    // The key is gone, yet the same request keeps its answer: it was decided.
-    let again = insert.send(cluster.client_address(3)).await.unwrap().problem();
-    assert_eq!((again.code, again.replayed), (ErrorCode::AlreadyExists, true));
-    let other = Request::put("kept", "3").header("If-None-Match", "*").request_id("kept-insert");
-    let reused = other.send(cluster.client_address(2)).await.unwrap().problem();
-    assert_eq!((reused.code, reused.applied), (ErrorCode::RequestIdReused, Applied::No));
-    let entry = Request::get("/v1/kv/kept").send(cluster.client_address(1)).await.unwrap();
-    assert_eq!(entry.status, 404, "{}", entry.text());
-    cluster.assert_agreement().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -207,33 +207,6 @@ fn quorate_client_time(ms: u64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_under_the_id_of_a_dead_task_is_refused_or_takes_its_place() {
-    let mut cluster = Cluster::start().await;
-    let route = "/v1/tasks/dead";
-    let _: TaskScheduled = done(&cluster, 1, route, json!({"id": "x", "payload": 1, "max_attempts": 1})).await;
-    let claimed: TaskClaimAnswer = done(&cluster, 2, &format!("{route}/claim"), json!({"wait_ms": 5_000})).await;
-    let token = claimed.tasks[0].token;
-    let busy = refused(&cluster, 1, route, json!({"id": "x", "payload": 2, "replace": true})).await;
-    assert_eq!(busy.code, ErrorCode::AlreadyExists, "{busy:?}");
-    let failure = json!({"id": "x", "token": token, "error": "no"});
-    let dead: TaskAnswer = done(&cluster, 3, &format!("{route}/fail"), failure).await;
-    assert_eq!(dead.state, TaskState::Dead);
-
-    let lost = refused(&cluster, 1, route, json!({"id": "x", "payload": 2})).await;
-    assert_eq!((lost.code, lost.status), (ErrorCode::AlreadyExists, 409), "{lost:?}");
-    assert!(lost.detail.contains("dead"), "{lost:?}");
-    let listed: TasksScheduled = done(&cluster, 2, route, json!({"tasks": [{"id": "x"}, {"id": "y"}]})).await;
-    assert_eq!((listed.created, listed.tasks[0].state), (1, TaskState::Dead), "{listed:?}");
-    let taken: TaskScheduled = done(&cluster, 3, route, json!({"id": "x", "payload": 2, "replace": true})).await;
-    assert!(taken.created && taken.replaced && taken.state == TaskState::Scheduled, "{taken:?}");
-    let shown: TaskView = get(&cluster, 1, &format!("{route}/task/x")).await;
-    assert_eq!((shown.attempts, shown.last_error), (0, None));
-    let stats: QueueStats = get(&cluster, 2, &format!("{route}/stats")).await;
-    assert_eq!((stats.scheduled, stats.dead), (2, 0));
-    cluster.assert_agreement().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_refused() {
     let mut cluster = Cluster::start().await;
     let never = refused(&cluster, 1, "/v1/tasks/beat", json!({"id": "never", "cron": "0 0 30 2 *"})).await;

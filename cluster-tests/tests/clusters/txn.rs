@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use cluster_tests::{Answer, Cluster, Request, seed};
-use quorate_client::api::{Applied, EntryView, ErrorCode, TxnAnswer, TxnResult};
+use quorate_client::api::{EntryView, ErrorCode, TxnAnswer, TxnResult};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -25,61 +25,6 @@ fn shown(result: &TxnResult) -> Option<Value> {
     let TxnResult::Read(read) = result else { panic!("not a read: {result:?}") };
     let entry = read.entry.as_ref()?;
     Some(serde_json::from_str(entry.value.as_ref().expect("JSON").0.get()).expect("JSON"))
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_of_a_branch_is_done_at_one_revision_or_nothing() {
-    let mut cluster = Cluster::start().await;
-    for id in cluster.ids() {
-        let to = cluster.client_address(id);
-        let key = |name: &str| format!("{id}/{name}");
-        let create = json!({
-            "if": [{"key": key("a"), "exists": false}],
-            "then": [
-                {"op": "insert", "key": key("a"), "value": {"n": 1}},
-                {"op": "get", "key": key("a")},
-                {"op": "upsert", "key": key("b"), "value": {"n": 2}},
-                {"op": "txn", "if": [{"key": key("a"), "if": [{"field": "n", "op": "eq", "value": 1}]}], "then": [{"op": "upsert", "key": key("c"), "value": 3}]},
-            ],
-            "else": [{"op": "get", "key": key("a")}],
-        });
-        let mut tried = create.clone();
-        tried["dry_run"] = json!(true);
-        assert!(txn(to, &tried).await.succeeded);
-        assert_eq!(get(to, &key("a")).await, None, "a dry run writes nothing");
-        let done = txn(to, &create).await;
-        assert!(done.succeeded, "{done:?}");
-        assert_eq!(shown(&done.results[1]), Some(json!({"n": 1})), "a step sees those before it");
-        for name in ["a", "b", "c"] {
-            let entry = get(to, &key(name)).await.expect("written");
-            assert_eq!((entry.create_revision, entry.mod_revision), (done.revision, done.revision), "{name}");
-        }
-
-        let otherwise = txn(to, &create).await;
-        assert!(!otherwise.succeeded);
-        assert_eq!((otherwise.failed[0].pointer.as_str(), &otherwise.failed[0].key), ("/if/0", &key("a").into()));
-        assert!(otherwise.failed[0].current.is_some(), "{otherwise:?}");
-        assert_eq!(shown(&otherwise.results[0]), Some(json!({"n": 1})));
-
-        let refused = json!({"then": [
-            {"op": "remove", "key": key("b")},
-            {"op": "upsert", "key": key("new"), "value": 1},
-            {"op": "txn", "then": [{"op": "update", "key": key("a"), "patch": {"n": 5}, "if": [{"field": "n", "op": "gt", "value": 1}]}]},
-        ]});
-        for body in [&refused, &json!({"then": refused["then"], "dry_run": true})] {
-            let problem = send(to, body).await.problem();
-            assert_eq!((problem.code, problem.applied), (ErrorCode::ConditionNotMet, Applied::No));
-            assert_eq!(problem.failed[0].pointer, "/then/2/then/0/if/0");
-            assert!(problem.detail.contains("/then/2/then/0"), "{}", problem.detail);
-            assert_eq!(problem.current.expect("as it is").key, key("a"));
-        }
-        assert!(get(to, &key("b")).await.is_some() && get(to, &key("new")).await.is_none(), "nothing of it was done");
-
-        let twice = json!({"then": [{"op": "remove", "key": key("a")}, {"op": "upsert", "key": key("a"), "value": 1}]});
-        let problem = send(to, &twice).await.problem();
-        assert_eq!((problem.code, problem.errors[0].pointer.as_str()), (ErrorCode::InvalidArgument, "/then/1"));
-    }
-    cluster.assert_agreement().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

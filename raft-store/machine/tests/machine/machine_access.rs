@@ -193,6 +193,10 @@ fn there_is_an_end_to_roles_grants_tokens_and_notes() {
     };
     let noted = apply(&mut store, token(0, limits::TOKEN_NOTE_BYTES_MAX + 1));
     assert!(matches!(noted, Outcome::Rejected(Rejection::Unsupported(_))), "{noted:?}");
+    // One whose time is over does not count, and makes room for the next.
+    let AccessOp::AddToken(brief) = token(u64::MAX - 1, 0) else { unreachable!("a token is added") };
+    let over = AccessOp::AddToken(NewToken { expires_at: Some(0), ..brief });
+    assert!(matches!(apply(&mut store, over), Outcome::Access(_)));
     for id in 0..limits::USER_TOKENS_MAX as u64 {
         assert!(matches!(apply(&mut store, token(id, limits::TOKEN_NOTE_BYTES_MAX)), Outcome::Access(_)));
     }
