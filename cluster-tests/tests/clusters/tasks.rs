@@ -1,4 +1,4 @@
-//! Timed tasks: every verb through every node, also after the leader died; how late tasks are; the worker of the Rust client.
+//! Timed tasks: every verb after the leader died, claims that wait at another node; how late tasks are; the worker of the Rust client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
-    ErrorCode, Problem, QueueList, QueueStats, TaskAnswer, TaskClaimAnswer, TaskList, TaskScheduled, TaskState,
-    TaskView, TasksRequeued, TasksScheduled,
+    ErrorCode, Problem, QueueStats, TaskAnswer, TaskClaimAnswer, TaskScheduled, TaskState, TasksScheduled,
 };
 use quorate_client::{RequestId, TaskError, Value as Content};
 use serde::de::DeserializeOwned;
@@ -38,70 +37,11 @@ async fn get<T: DeserializeOwned>(cluster: &Cluster, id: u64, route: &str) -> T 
     ask(cluster, id, &Request::get(route)).await.expect_success().json()
 }
 
+/// The claim waits at one node, and the task is scheduled through another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_verb_works_through_every_node() {
+async fn what_is_scheduled_elsewhere_while_a_claim_waits_is_told_at_its_end() {
     let mut cluster = Cluster::start().await;
-    let one: TaskScheduled =
-        done(&cluster, 1, "/v1/tasks/mail%2Fout", json!({"id": "a/1", "payload": {"n": 1}, "max_attempts": 2})).await;
-    assert!(one.created && one.state == TaskState::Scheduled && one.id == "a/1", "{one:?}");
-    let again: TaskScheduled = done(&cluster, 2, "/v1/tasks/mail%2Fout", json!({"id": "a/1", "payload": 7})).await;
-    assert!(!again.created && again.max_attempts == 2, "the task that is there: {again:?}");
-    let tasks =
-        json!([{"payload_base64": "/wA=", "delay_ms": 5}, {"id": "late", "execute_at": "2100-01-01T00:00:00Z"}]);
-    let several: TasksScheduled = done(&cluster, 3, "/v1/tasks/mail%2Fout", json!({"tasks": tasks})).await;
-    assert_eq!(several.created, 2, "{several:?}");
-    assert!(several.tasks[0].id.starts_with('~'), "{several:?}");
-    let listed: TaskList = get(&cluster, 2, "/v1/tasks/mail%2Fout?limit=2").await;
-    assert_eq!(listed.tasks[0].id, "a/1", "in the order in which they are due");
-    let cursor = listed.cursor.expect("there is one more");
-    let rest: TaskList = get(&cluster, 3, &format!("/v1/tasks/mail%2Fout?limit=2&cursor={cursor}")).await;
-    assert_eq!(rest.tasks.iter().map(|task| &*task.id).collect::<Vec<_>>(), ["late"]);
-
-    tokio::time::sleep(Duration::from_millis(10)).await;
-    let claimed: TaskClaimAnswer =
-        done(&cluster, 2, "/v1/tasks/mail%2Fout/claim", json!({"limit": 10, "worker": "w", "lease_ms": 60_000})).await;
-    let [first, second] = &claimed.tasks[..] else { panic!("two are due: {claimed:?}") };
-    assert_eq!((first.id.as_str(), first.attempt, second.payload_base64.as_deref()), ("a/1", 1, Some("/wA=")));
-    let shown: TaskView = get(&cluster, 3, "/v1/tasks/mail%2Fout/task/a/1").await;
-    assert_eq!((shown.state, shown.worker.as_deref()), (TaskState::Claimed, Some("w")));
-    let none: TaskClaimAnswer = done(&cluster, 1, "/v1/tasks/mail%2Fout/claim", json!({})).await;
-    assert_eq!((none.count, none.next_at.as_deref()), (0, Some("2100-01-01T00:00:00.000Z")));
-
-    let (id, token) = (&first.id, first.token);
-    let longer = json!({"id": id, "token": token, "lease_ms": 90_000});
-    let extended: TaskAnswer = done(&cluster, 3, "/v1/tasks/mail%2Fout/extend", longer).await;
-    assert_eq!(extended.lease_ms, Some(90_000));
-    let stale = refused(&cluster, 1, "/v1/tasks/mail%2Fout/complete", json!({"id": id, "token": token - 1})).await;
-    assert_eq!(stale.code, ErrorCode::NotLockHolder);
-    let failure = json!({"id": id, "token": token.to_string(), "error": "no", "retry_in_ms": 0});
-    let failed: TaskAnswer = done(&cluster, 1, "/v1/tasks/mail%2Fout/fail", failure).await;
-    assert_eq!((failed.state, failed.attempts), (TaskState::Scheduled, 1));
-    let again: TaskClaimAnswer = done(&cluster, 1, "/v1/tasks/mail%2Fout/claim", json!({"wait_ms": 1_000})).await;
-    let again = &again.tasks[0];
-    assert_eq!((again.attempt, again.last_error.as_deref()), (2, Some("no")));
-    let dead: TaskAnswer =
-        done(&cluster, 2, "/v1/tasks/mail%2Fout/fail", json!({"id": id, "token": again.token, "error": "no!"})).await;
-    assert_eq!(dead.state, TaskState::Dead, "two attempts were all it had");
-    let listed: TaskList = get(&cluster, 1, "/v1/tasks/mail%2Fout?state=dead").await;
-    assert_eq!((listed.tasks.len(), listed.tasks[0].last_error.as_deref()), (1, Some("no!")));
-    let back: TasksRequeued = done(&cluster, 3, "/v1/tasks/mail%2Fout/requeue", json!({})).await;
-    assert_eq!((back.count, back.more), (1, false));
-    let missing = refused(&cluster, 3, "/v1/tasks/mail%2Fout/requeue", json!({"id": id})).await;
-    assert_eq!(missing.code, ErrorCode::NotFound);
-    let claimed: TaskClaimAnswer = done(&cluster, 2, "/v1/tasks/mail%2Fout/claim", json!({})).await;
-    let token = claimed.tasks[0].token;
-    let completed: TaskAnswer =
-        done(&cluster, 1, "/v1/tasks/mail%2Fout/complete", json!({"id": id, "token": token})).await;
-    assert_eq!(completed.state, TaskState::Done);
-    let gone: TaskAnswer = done(&cluster, 2, "/v1/tasks/mail%2Fout/cancel", json!({"id": "late"})).await;
-    assert_eq!(gone.state, TaskState::Gone);
-    let stats: QueueStats = get(&cluster, 3, "/v1/tasks/mail%2Fout/stats").await;
-    let counts = (stats.scheduled, stats.claimed, stats.dead, stats.done, stats.completed_total, stats.failed_total);
-    assert_eq!(counts, (0, 1, 0, 1, 1, 2), "{stats:?}");
-    let queues: QueueList = get(&cluster, 1, "/v1/tasks").await;
-    assert_eq!(queues.queues.len(), 1);
-    assert_eq!(queues.queues[0].queue, "mail/out");
-    // What is scheduled while a claim waits is told at its end. The write may take more than a second, as on a machine that is busy.
+    // The write may take more than a second, as on a machine that is busy.
     let (none, _) =
         tokio::join!(done::<TaskClaimAnswer>(&cluster, 1, "/v1/tasks/other/claim", json!({"wait_ms": 2_000})), async {
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -218,7 +158,7 @@ async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_ref
     let beat: TaskScheduled = done(&cluster, 2, "/v1/tasks/beat", json!({"id": "beat", "cron": "* * * * * *"})).await;
     assert_eq!((beat.state, beat.execute_at), (TaskState::Unplanned, None));
     let mut times = Vec::new();
-    for turn in 0..3 {
+    for turn in 0..2 {
         let claim = json!({"wait_ms": 5_000});
         let claimed: TaskClaimAnswer = done(&cluster, 1 + turn, "/v1/tasks/beat/claim", claim).await;
         let task = &claimed.tasks[0];
@@ -235,7 +175,7 @@ async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_ref
 async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish() {
     let mut cluster = Cluster::start().await;
     let queue = cluster.client_without(None).tasks("long");
-    for (id, ms) in [("short", 10), ("long", 8_000), ("endless", 600_000), ("bad", 0)] {
+    for (id, ms) in [("short", 10), ("long", 5_000), ("endless", 600_000), ("bad", 0)] {
         let payload = Content::json(&json!({"ms": ms})).expect("JSON");
         queue.schedule(payload).id(id).max_attempts(1).await.expect("scheduled");
     }
@@ -254,7 +194,7 @@ async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish
         }
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let worker = queue.worker().concurrency(4).lease(Duration::from_secs(4)).stop_within(Duration::from_secs(2));
+    let worker = queue.worker().concurrency(4).lease(Duration::from_secs(3)).stop_within(Duration::from_secs(2));
     let stopping = async move { drop(stopped.await) };
     let working = tokio::spawn(worker.run_until(stopping, handler));
     let finished = async || {
