@@ -523,7 +523,7 @@ async fn a_leader_whose_log_came_with_a_snapshot_leaves_what_it_lacks_to_a_node_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_of_an_archive_that_is_interrupted_leaves_nothing() {
-    const TRIES: u32 = 10;
+    const TRIES: u32 = 5;
     let home = tempfile::tempdir().unwrap();
     let [key, scratch, file] = ["key", "scratch", "now.backup"].map(|name| home.path().join(name));
     let dir = encrypted_archive(home.path()).await;
@@ -538,7 +538,7 @@ async fn a_backup_of_an_archive_that_is_interrupted_leaves_nothing() {
         })
         .await;
         // At another moment each time.
-        tokio::time::sleep(Duration::from_millis(5 * u64::from(pause))).await;
+        tokio::time::sleep(Duration::from_millis(10 * u64::from(pause))).await;
         let interrupted = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).output().unwrap();
         println!("try {pause}: {}", said(&interrupted));
         let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();

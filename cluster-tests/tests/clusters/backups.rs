@@ -328,9 +328,7 @@ async fn what_is_exported_can_be_imported_elsewhere() {
     let one = Cluster::start_with(Settings::with_ids([1])).await;
     let two = Cluster::start_with(Settings::with_ids([1])).await;
     let client = one.client_without(None);
-    for n in 0..1_500 {
-        client.put(format!("k/{n:04}"), Value::json(&json!({"n": n})).unwrap()).await.unwrap();
-    }
+    fill(&client, 1_500, |n| format!("k/{n:04}"), |n| json!({"n": n})).await;
     client.put("lines", Value::json_text("{\n  \"a\": [1.50,\r\n 2]\n}".to_owned())).await.unwrap();
     client.put("bytes", Value::bytes([0, 10, 255].as_slice())).await.unwrap();
     client.put("short", Value::json(&json!("x")).unwrap()).ttl(Duration::from_secs(600)).await.unwrap();

@@ -4,7 +4,7 @@ use cluster_tests::{Answer, Cluster, Connection, Request};
 use quorate_client::Cas;
 use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
 
-const ROUNDS: u64 = 100;
+const ROUNDS: u64 = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_writers_with_the_same_token_one_wins_and_the_other_gets_the_winner() {

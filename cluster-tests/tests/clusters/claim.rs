@@ -8,7 +8,7 @@ use cluster_tests::{Cluster, Connection, Request, eventually};
 use quorate_client::api::{ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState};
 use serde_json::{Value, json};
 
-const JOBS: u64 = 2_000;
+const JOBS: u64 = 1_000;
 const WORKERS: u64 = 32;
 const EACH: u64 = 10;
 

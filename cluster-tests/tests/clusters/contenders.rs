@@ -285,7 +285,7 @@ fn seconds(default: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn contenders_for_a_lock_never_hold_it_together_whatever_happens_to_the_nodes() {
-    fight(Prize::Lock, seconds(12)).await;
+    fight(Prize::Lock, seconds(9)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use quorate_client::{Client, Updated};
 use rand::RngExt;
 
 const CLIENTS: u64 = 8;
-const INCREMENTS_EACH: u64 = 120;
+const INCREMENTS_EACH: u64 = 60;
 const KILLS: u64 = 3;
 const KEY: &str = "counter";
 
@@ -31,7 +31,7 @@ async fn eight_clients_count_together_while_the_leader_is_killed_three_times() {
         let leader = cluster.leader().await;
         println!("killing node {leader}, which leads, at about {goal}");
         cluster.kill(leader).await;
-        wait_for_count(&cluster, goal + 50).await;
+        wait_for_count(&cluster, goal + 30).await;
         cluster.bring_up(leader).await;
     }
 

@@ -10,7 +10,7 @@ use quorate_client::api::{
 };
 use serde_json::json;
 
-const FAILOVERS: usize = 5;
+const FAILOVERS: usize = 3;
 const TTL_MS: u64 = 3_000;
 const STEADY_TTL_MS: u64 = 2_000;
 

@@ -267,13 +267,15 @@ async fn workers_that_share_a_prefix_watch_and_list_each_its_part() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
+    /// Several times the revisions that are kept.
+    const BUSY: u64 = 50;
     let settings = Settings::default().flag("--history-keep-ms", 500).flag("--history-keep-revisions", 10);
     let mut cluster = Cluster::start_with(settings).await;
     let client = client_of(&cluster, None);
     let heartbeat = Duration::from_millis(500);
     let mut idle = client.watch("idle/").heartbeat(heartbeat).start().await.expect("it begins");
     let begun = idle.revision().expect("it begins somewhere");
-    for n in 0..200 {
+    for n in 0..BUSY {
         client.put(format!("busy/{}", n % 7), Value::json_text(n.to_string())).await.expect("all is well");
     }
     eventually("history is compacted", PATIENCE, async || {
@@ -291,7 +293,7 @@ async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
     // The idle one got news of how far it is, so it goes on at another node as if nothing had happened.
     let told = tokio::time::timeout(heartbeat * 4, idle.next()).await;
     assert!(told.is_err(), "{told:?}");
-    assert!(idle.revision() >= Some(begun + 200), "{:?} after {begun}", idle.revision());
+    assert!(idle.revision() >= Some(begun + BUSY), "{:?} after {begun}", idle.revision());
     for id in cluster.ids() {
         cluster.stop(id).await;
         cluster.bring_up(id).await;
