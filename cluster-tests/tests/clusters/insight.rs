@@ -28,12 +28,17 @@ fn described() -> BTreeSet<&'static str> {
     rows.map(|row| row.split('`').next().expect("split gives at least one part")).collect()
 }
 
+/// Real nodes: some metrics are only there with TLS between them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_metric_follows_the_conventions_and_stands_in_the_operators_guide() {
-    // Some metrics are only there with TLS.
+async fn every_metric_follows_the_conventions_and_is_what_the_guide_the_alerts_and_the_dashboard_say() {
     let (mut cluster, _certificates, _pki) = with_tls_between_nodes().await;
     Request::put("insight", "1").send(cluster.client_address(1)).await.expect("an answer").expect_success();
-    let scrape = scrape(&cluster, 1).await;
+    assert_follows_the_conventions_and_is_described(&scrape(&cluster, 1).await);
+    assert_is_what_alerts_and_dashboard_ask_for(&scrape(&cluster, 2).await);
+    cluster.assert_agreement().await;
+}
+
+fn assert_follows_the_conventions_and_is_described(scrape: &Scrape) {
     let described = described();
     let mut faults = Vec::new();
     for family in scrape.families() {
@@ -73,7 +78,6 @@ async fn every_metric_follows_the_conventions_and_stands_in_the_operators_guide(
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    cluster.assert_agreement().await;
 }
 
 /// A name in an expression: what it is called, and whether a function that wants a counter is put on it.
@@ -108,11 +112,8 @@ fn all_of(value: &Value, name: &str, found: &mut Vec<String>) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_metric_of_the_alerts_and_the_dashboard_is_exported_and_of_the_right_kind() {
-    // Some metrics are only there with TLS.
-    let (mut cluster, _certificates, _pki) = with_tls_between_nodes().await;
-    let scrape = scrape(&cluster, 2).await;
+/// Every metric of theirs is exported, and of the right kind.
+fn assert_is_what_alerts_and_dashboard_ask_for(scrape: &Scrape) {
     let samples: BTreeSet<&str> = scrape.sample_names().collect();
     let alerts: Value = serde_saphyr::from_str(ALERTS).expect("the alerts are YAML");
     let dashboard: Value = serde_json::from_str(DASHBOARD).expect("the dashboard is JSON");
@@ -149,7 +150,6 @@ async fn every_metric_of_the_alerts_and_the_dashboard_is_exported_and_of_the_rig
             "{name} is missing among the alerts of docs/operations.md"
         );
     }
-    cluster.assert_agreement().await;
 }
 
 #[test]
