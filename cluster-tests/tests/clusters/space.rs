@@ -227,11 +227,12 @@ fn disk_bytes(dir: &std::path::Path) -> u64 {
     files.values().sum()
 }
 
+/// Of one node: followers store the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overwriting_takes_no_more_and_more_room() {
     const HISTORY: u64 = 4 << 20;
     // RocksDB merges tables once it has a dozen. Each snapshot flushes, so they stay small, and so does what it keeps back.
-    let settings = Settings::default()
+    let settings = Settings::with_ids([1])
         .flag("--history-bytes-max", HISTORY)
         .flag("--log-bytes-max", 64 << 20)
         .flag("--snapshot-every-entries", 40)
