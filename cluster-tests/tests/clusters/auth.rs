@@ -16,7 +16,7 @@ use crate::guide::built;
 
 const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
 
-/// Three nodes with authentication, a user `app` that has `orders/`, and its token.
+/// Nodes with authentication, a user `app` that has `orders/`, and its token.
 struct Guarded {
     cluster: Cluster,
     dir: TempDir,
@@ -29,9 +29,17 @@ fn grants(prefix: &str) -> Vec<Grant> {
 
 impl Guarded {
     async fn start() -> Self {
+        Self::start_with(Settings::default()).await
+    }
+
+    /// For what one node decides.
+    async fn start_one() -> Self {
+        Self::start_with(Settings::with_ids([1])).await
+    }
+
+    async fn start_with(nodes: Settings) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let settings = Settings::default().guarded(ROOT).flag("--log", "info,quorate_node=debug");
-        let mut cluster = Cluster::new(settings);
+        let mut cluster = Cluster::new(nodes.guarded(ROOT).flag("--log", "info,quorate_node=debug"));
         for id in cluster.ids() {
             cluster.set_flag(id, "--audit-log", dir.path().join(format!("audit-{id}")).display());
             cluster.set_flag(id, "--client-socket", dir.path().join(format!("clients-{id}")).display());
@@ -161,11 +169,10 @@ async fn what_is_refused_at_any_node_changes_nothing() {
     }
 }
 
-/// Once a change of rights is acknowledged, nothing is applied by what was there before, whichever node it came to.
 /// The token of a lock is shown to everybody who may read it, so that alone must not end what somebody else holds.
 #[tokio::test]
 async fn a_lock_is_released_by_its_holder_or_who_administers_its_name() {
-    let guarded = Guarded::start().await;
+    let guarded = Guarded::start_one().await;
     let root = guarded.client(ROOT);
     let mut tokens = Vec::new();
     for (name, permission) in [("other", Permission::Lock), ("chief", Permission::Admin)] {
@@ -200,6 +207,7 @@ async fn a_lock_is_released_by_its_holder_or_who_administers_its_name() {
     assert_eq!(send(&tokens[1], release(&held)).await.0, 200, "who administers the name may");
 }
 
+/// Once a change of rights is acknowledged, nothing is applied by what was there before, whichever node it came to.
 #[tokio::test]
 async fn nothing_is_applied_by_rights_that_were_taken_away() {
     let guarded = Arc::new(Guarded::start().await);
@@ -375,7 +383,7 @@ async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
 /// A socket's mode says who may connect, and not who may do what.
 #[tokio::test]
 async fn who_comes_by_the_socket_of_the_machine_has_to_prove_who_asks_too() {
-    let guarded = Guarded::start().await;
+    let guarded = Guarded::start_one().await;
     let endpoint = format!("unix:{}", guarded.dir.path().join("clients-1").display());
     let client = |token: &str| Client::builder().endpoints(&endpoint).token(token).build().expect("a client");
     let nobody = Client::new(&endpoint).expect("a client");
@@ -409,7 +417,7 @@ async fn a_certificate_says_who_asks() {
         pki(&["client", &home, "--name", name]);
     }
     let file = |name: &str| dir.path().join(name);
-    let settings = Settings::default()
+    let settings = Settings::with_ids([1])
         .flag("--auth", "required")
         .flag("--tls-cert", file("node-1.crt").display())
         .flag("--tls-key", file("node-1.key").display())
@@ -461,7 +469,7 @@ async fn a_certificate_says_who_asks() {
 
 #[tokio::test]
 async fn a_running_client_shows_the_token_that_is_in_its_file_now() {
-    let guarded = Guarded::start().await;
+    let guarded = Guarded::start_one().await;
     let root = guarded.client(ROOT);
     let file = guarded.dir.path().join("token");
     let exchange = |token: &str| std::fs::write(&file, token).expect("it can be written");

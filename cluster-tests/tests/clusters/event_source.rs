@@ -163,7 +163,7 @@ async fn a_page_goes_on_after_an_outage() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_slept_begins_anew_where_history_is_compacted_or_of_another_cluster() {
-    let settings = Settings::default().flag("--history-keep-ms", 500).flag("--history-keep-revisions", 10);
+    let settings = Settings::with_ids([1]).flag("--history-keep-ms", 500).flag("--history-keep-revisions", 10);
     let mut cluster = Cluster::start_with(settings).await;
     let client = cluster.client_without(None);
     let slept = put(&client, "web/a", 1).await;
@@ -176,7 +176,7 @@ async fn a_page_that_slept_begins_anew_where_history_is_compacted_or_of_another_
         }
     })
     .await;
-    let at = cluster.client_address(2);
+    let at = cluster.client_address(1);
     for (id, code) in [(format!("{slept}.0"), "compacted"), ((slept + 1_000_000).to_string(), "invalid_argument")] {
         let with = EventSource::after(at, "/v1/watch?prefix=web/&initial=true", Some(id.clone()));
         with.until(0, "synced", "revision", PATIENCE).await;
@@ -200,7 +200,7 @@ async fn a_page_that_slept_begins_anew_where_history_is_compacted_or_of_another_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_goes_on_in_the_cluster_that_a_backup_became() {
     let home = tempfile::tempdir().expect("a directory");
-    let old = Cluster::start().await;
+    let old = Cluster::start_with(Settings::with_ids([1])).await;
     let seen = put(&old.client_without(None), "web/a", 1).await;
     let path = home.path().join("one.backup");
     succeed("quorate", &["--endpoints", &endpoints(&old), "backup", path.to_str().expect("text")]).await;
@@ -222,8 +222,8 @@ async fn a_page_goes_on_in_the_cluster_that_a_backup_became() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_is_one_too_many_comes_again() {
-    let mut cluster = Cluster::start_with(Settings::default().flag("--account-watches-max", 1)).await;
-    let at = cluster.client_address(3);
+    let mut cluster = Cluster::start_with(Settings::with_ids([1]).flag("--account-watches-max", 1)).await;
+    let at = cluster.client_address(1);
     let one = EventSource::open(at, "/v1/watch?prefix=web/&heartbeat_ms=500");
     one.until(0, "progress", "revision", PATIENCE).await;
     let other = EventSource::open(at, "/v1/watch?prefix=web/&heartbeat_ms=500");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, eventually};
+use cluster_tests::{Cluster, Settings, eventually};
 use quorate_client::api::{BarrierState, ErrorCode};
 use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
 use tokio::process::{Child, Command};
@@ -162,7 +162,7 @@ async fn waiters_keep_their_places_whichever_nodes_die() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_stops_waiting_leaves_the_queue_at_once() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let client = cluster.client_without(None);
     let (first, second, third) = (session(&client).await, session(&client).await, session(&client).await);
     let held = first.lock("gate").acquire().await.expect("granted");
@@ -195,7 +195,7 @@ async fn who_stops_waiting_leaves_the_queue_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elections_and_latches_tell_everybody() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let client = cluster.client_without(None);
     let (one, other) = (session(&client).await, session(&client).await);
     let says = |text: &str| Value::json(text).expect("has JSON");
@@ -329,7 +329,7 @@ async fn next_output(mut command: Command) -> (Option<i32>, String) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let endpoints = endpoints(&cluster);
     let client = cluster.client_without(None);
     let put = "quorate put state '\"done\"' --guarded && echo $QUORATE_LOCK && exit 5";

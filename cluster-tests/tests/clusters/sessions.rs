@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Caller, Cluster, PATIENCE, Request, eventually};
+use cluster_tests::{Caller, Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{
     Applied, BarrierAnswer, ErrorCode, ListAnswer, LockAnswer, Problem, RenewAnswer, Renewal, RenewedAnswer,
     SessionAnswer, SessionEnded, SessionView, WriteAnswer,
@@ -149,7 +149,7 @@ async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
 /// A repeat answers with the session as it is now. Where it has ended, that is said, and that it did begin.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeat_tells_of_the_session_that_the_request_began() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let mut caller = caller(&cluster);
     let create = Request::post("/v1/sessions", r#"{"ttl_ms":60000}"#).request_id("create");
     let first: SessionAnswer = caller.insist(&create).await.expect_success().json();
@@ -164,7 +164,7 @@ async fn a_repeat_tells_of_the_session_that_the_request_began() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn renewals_that_come_together_share_commands() {
-    const SESSIONS: usize = 300;
+    const SESSIONS: usize = 100;
     let mut cluster = Cluster::start().await;
     let mut caller = caller(&cluster);
     let mut sessions = Vec::new();

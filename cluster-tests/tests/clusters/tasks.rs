@@ -173,7 +173,7 @@ async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_ref
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish() {
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let queue = cluster.client_without(None).tasks("long");
     for (id, ms) in [("short", 10), ("long", 5_000), ("endless", 600_000), ("bad", 0)] {
         let payload = Content::json(&json!({"ms": ms})).expect("JSON");
@@ -216,7 +216,7 @@ async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_whose_task_was_cancelled_is_told_and_does_not_complete_it() {
     const LEASE: Duration = Duration::from_secs(3);
-    let mut cluster = Cluster::start().await;
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
     let queue = cluster.client_without(None).tasks("lost");
     queue.schedule(Content::json(&json!({})).expect("JSON")).id("t").await.expect("scheduled");
     let (told, was_told) = tokio::sync::mpsc::unbounded_channel::<&'static str>();
