@@ -127,7 +127,8 @@ async fn put(client: &Client, key: &str, value: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_goes_on_after_an_outage() {
-    let mut cluster = Cluster::start().await;
+    // So long is a page told nothing where nobody leads.
+    let mut cluster = Cluster::start_with(Settings::default().flag("--request-timeout-ms", 4_000)).await;
     let client = cluster.client_without(None);
     put(&client, "web/a", 1).await;
     let at = cluster.client_address(1);
