@@ -3,6 +3,7 @@
 //! Owns which clients, which faults, what is watched, and how much has to happen.
 
 use super::{Scenario, staff};
+use crate::workload::Workload;
 use crate::workload::accounts::Accounts;
 use crate::workload::client::Manner::{Etcd, Persistent, Pinned, Storming};
 use crate::workload::clock_faults::ClockFault::{AllStrobe, FollowerJumps, LeaderJumps};
@@ -10,6 +11,7 @@ use crate::workload::counters::Counters;
 use crate::workload::disk_faults::DiskFault::{
     Full, NoRoom, ShortWrites, SlowAll, SlowFollower, SlowLeader, SyncFails, SyncFailsOnce, WriteFails,
 };
+use crate::workload::driver::Staff;
 use crate::workload::etcd_registers::EtcdRegisters;
 use crate::workload::fleeting::Fleeting;
 use crate::workload::locks::Locks;
@@ -41,6 +43,26 @@ const QUIET: Scenario = Scenario {
     is_old: false,
 };
 
+/// Clients that ask another node where one does not answer.
+fn steady(workload: impl Workload + 'static, clients: usize) -> Staff {
+    staff(workload, clients, Persistent)
+}
+
+/// Registers of clients that go to any node.
+fn free(clients: usize) -> Staff {
+    steady(Registers { name: "registers" }, clients)
+}
+
+/// Registers of clients that stay with one node each.
+fn pinned(clients: usize) -> Staff {
+    staff(Registers { name: "pinned" }, clients, Pinned)
+}
+
+/// Registers of clients that send each request several times.
+fn storm(clients: usize) -> Staff {
+    staff(Registers { name: "storm" }, clients, Storming)
+}
+
 /// Each node takes snapshots all the time, and who was away for a second needs one.
 const SNAPSHOTS_OFTEN: &[(&str, u64)] = &[("--snapshot-every-entries", 200), ("--keep-log-entries", 50)];
 
@@ -64,10 +86,7 @@ const WRONG_CLOCK: &[Kind] =
 
 const MEMBERS: Scenario = Scenario {
     name: "members",
-    staff: || {
-        let free = staff(Registers { name: "registers" }, 3, Persistent);
-        vec![free, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Locks, 2, Persistent)]
-    },
+    staff: || vec![free(3), steady(Accounts, 2), steady(Set, 2), steady(Locks, 2)],
     watches: &["", "accounts/"],
     requirements: &[("get", 5), ("put", 3), ("txn", 3)],
     faults: &[
@@ -86,12 +105,7 @@ const MEMBERS: Scenario = Scenario {
 pub const SLICES: [Scenario; 3] = [
     Scenario {
         name: "processes",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 3, Persistent);
-            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            let rest = [staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Counters, 2, Persistent)];
-            [free, pinned].into_iter().chain(rest).collect()
-        },
+        staff: || vec![free(3), pinned(2), steady(Accounts, 2), steady(Set, 2), steady(Counters, 2)],
         watches: &["", "registers/one/", "accounts/", "set/"],
         requirements: &[
             ("get", 10),
@@ -118,11 +132,7 @@ pub const SLICES: [Scenario; 3] = [
     },
     Scenario {
         name: "coordination",
-        staff: || {
-            let storm = staff(Registers { name: "storm" }, 2, Storming);
-            let locks = [staff(Locks, 5, Persistent), staff(Locks, 1, Storming), staff(Fleeting, 2, Persistent)];
-            locks.into_iter().chain([storm, staff(Tasks, 4, Persistent)]).collect()
-        },
+        staff: || vec![steady(Locks, 5), staff(Locks, 1, Storming), steady(Fleeting, 2), storm(2), steady(Tasks, 4)],
         watches: &["locks/", "fleeting/", "storm/"],
         requirements: &[("acquire", 3), ("renew", 3), ("put", 3), ("schedule", 3), ("claim", 3), ("complete", 2)],
         faults: &[Process(PauseLeader), Process(KillLeader), Process(HandOver), Process(KillFollower)],
@@ -135,10 +145,7 @@ pub const SLICES: [Scenario; 3] = [
 pub const SCENARIOS: [Scenario; 17] = [
     Scenario {
         name: "registers",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 5, Persistent);
-            vec![free, staff(Registers { name: "pinned" }, 3, Pinned), staff(Counters, 2, Persistent)]
-        },
+        staff: || vec![free(5), pinned(3), steady(Counters, 2)],
         watches: &["", "registers/one/"],
         requirements: &[
             ("get", 10),
@@ -156,7 +163,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "accounts",
-        staff: || vec![staff(Accounts, 4, Persistent), staff(Accounts, 2, Pinned), staff(Set, 3, Persistent)],
+        staff: || vec![steady(Accounts, 4), staff(Accounts, 2, Pinned), steady(Set, 3)],
         watches: &["accounts/", "", "set/"],
         requirements: &[("txn", 10), ("list", 5), ("find", 2), ("insert", 5)],
         faults: &[Process(KillLeader), Process(PauseLeader), Process(KillAll)],
@@ -164,7 +171,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "locks",
-        staff: || vec![staff(Locks, 8, Persistent), staff(Fleeting, 4, Persistent)],
+        staff: || vec![steady(Locks, 8), steady(Fleeting, 4)],
         watches: &["locks/"],
         requirements: &[("acquire", 5), ("renew", 3), ("put", 3)],
         faults: &[Process(PauseLeader), Process(PauseLeader), Process(KillLeader), Process(HandOver)],
@@ -172,10 +179,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "watches",
-        staff: || {
-            let registers = staff(Registers { name: "registers" }, 4, Persistent);
-            vec![registers, staff(Accounts, 2, Persistent), staff(Fleeting, 2, Persistent)]
-        },
+        staff: || vec![free(4), steady(Accounts, 2), steady(Fleeting, 2)],
         watches: &["", "", "", "accounts/", "registers/many/", "fleeting/"],
         requirements: &[("put", 3), ("txn", 3)],
         faults: &[Process(KillLeader), Process(KillFollower), Process(PauseFollower), Process(HandOver)],
@@ -183,10 +187,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "storm",
-        staff: || {
-            let registers = staff(Registers { name: "storm" }, 4, Storming);
-            vec![registers, staff(Accounts, 2, Storming), staff(Locks, 2, Storming), staff(Tasks, 2, Storming)]
-        },
+        staff: || vec![storm(4), staff(Accounts, 2, Storming), staff(Locks, 2, Storming), staff(Tasks, 2, Storming)],
         watches: &[""],
         requirements: &[("put", 3), ("bulk", 3), ("txn", 3)],
         faults: &[Process(KillLeader), Process(PauseLeader)],
@@ -194,7 +195,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "tasks",
-        staff: || vec![staff(Tasks, 6, Persistent)],
+        staff: || vec![steady(Tasks, 6)],
         watches: &[],
         requirements: &[("schedule", 5), ("claim", 5), ("complete", 5)],
         faults: &[Process(KillLeader), Process(PauseLeader), Process(KillFollower)],
@@ -202,10 +203,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "etcd",
-        staff: || {
-            let accounts = [staff(Accounts, 2, Persistent), staff(Accounts, 3, Etcd)];
-            [staff(EtcdRegisters, 5, Etcd)].into_iter().chain(accounts).collect()
-        },
+        staff: || vec![staff(EtcdRegisters, 5, Etcd), steady(Accounts, 2), staff(Accounts, 3, Etcd)],
         watches: &["", "etcd/one/", "accounts/"],
         requirements: &[("get", 5), ("local", 2), ("put", 5), ("cas", 3), ("insert", 3), ("txn", 10), ("list", 3)],
         faults: &[
@@ -220,11 +218,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "partitions",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 4, Persistent);
-            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)]
-        },
+        staff: || vec![free(4), pinned(2), steady(Accounts, 2), steady(Set, 2)],
         watches: &["", "accounts/"],
         requirements: &[("get", 5), ("put", 3), ("txn", 3)],
         faults: &[
@@ -239,10 +233,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "links",
-        staff: || {
-            let storm = staff(Registers { name: "storm" }, 3, Storming);
-            vec![storm, staff(Locks, 5, Persistent), staff(Tasks, 3, Persistent)]
-        },
+        staff: || vec![storm(3), steady(Locks, 5), steady(Tasks, 3)],
         watches: &[""],
         requirements: &[("put", 2), ("acquire", 1), ("claim", 1)],
         faults: &[
@@ -256,11 +247,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "disks",
-        staff: || {
-            let free = staff(Registers { name: "registers" }, 3, Persistent);
-            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            vec![free, pinned, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Tasks, 2, Persistent)]
-        },
+        staff: || vec![free(3), pinned(2), steady(Accounts, 2), steady(Set, 2), steady(Tasks, 2)],
         watches: &["", "set/"],
         requirements: &[("get", 5), ("put", 3), ("txn", 3), ("insert", 3)],
         faults: DISKS,
@@ -268,10 +255,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     },
     Scenario {
         name: "clocks",
-        staff: || {
-            let registers = staff(Registers { name: "registers" }, 2, Persistent);
-            vec![registers, staff(Locks, 5, Persistent), staff(Fleeting, 4, Persistent)]
-        },
+        staff: || vec![free(2), steady(Locks, 5), steady(Fleeting, 4)],
         watches: &["locks/", "fleeting/"],
         requirements: &[("acquire", 3), ("renew", 2), ("put", 3)],
         faults: CLOCKS,
@@ -281,7 +265,7 @@ pub const SCENARIOS: [Scenario; 17] = [
         // One clock at a time: a majority is right, so what is due by the wall clock comes when it was promised. The client
         // that asks for the time has names below `times/`, so nobody watches everything.
         name: "wrong-clock",
-        staff: || vec![staff(Registers { name: "registers" }, 2, Persistent), staff(Tasks, 6, Persistent)],
+        staff: || vec![free(2), steady(Tasks, 6)],
         watches: &["registers/"],
         requirements: &[("schedule", 5), ("claim", 5), ("complete", 5)],
         faults: WRONG_CLOCK,
@@ -291,10 +275,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     Scenario {
         // Those that write much have names below `b/`, `c/`, `q/` and `w/`, so nobody watches everything.
         name: "groupings",
-        staff: || {
-            let registers = staff(Registers { name: "registers" }, 2, Persistent);
-            vec![registers, staff(Accounts, 2, Persistent), staff(Tasks, 2, Persistent)]
-        },
+        staff: || vec![free(2), steady(Accounts, 2), steady(Tasks, 2)],
         watches: &["registers/", "accounts/"],
         requirements: &[("put", 3), ("txn", 3), ("claim", 2)],
         faults: &[
@@ -310,10 +291,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     MEMBERS,
     Scenario {
         name: "snapshots",
-        staff: || {
-            let storm = staff(Registers { name: "storm" }, 2, Storming);
-            vec![storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent), staff(Tasks, 3, Persistent)]
-        },
+        staff: || vec![storm(2), steady(Accounts, 2), steady(Set, 2), steady(Tasks, 3)],
         watches: &["", "set/"],
         requirements: &[("put", 3), ("txn", 3), ("insert", 3)],
         faults: &[
@@ -330,7 +308,7 @@ pub const SCENARIOS: [Scenario; 17] = [
     Scenario {
         // Nothing but time has hurt it, and nodes that start anew find all of it again.
         name: "aged",
-        staff: || vec![staff(Registers { name: "registers" }, 5, Persistent), staff(Locks, 3, Persistent)],
+        staff: || vec![free(5), steady(Locks, 3)],
         watches: &["registers/"],
         requirements: &[("get", 5), ("put", 3), ("acquire", 2)],
         faults: &[Process(KillFollower)],
@@ -340,13 +318,16 @@ pub const SCENARIOS: [Scenario; 17] = [
     Scenario {
         name: "everything",
         staff: || {
-            let free = staff(Registers { name: "registers" }, 2, Persistent);
-            let pinned = staff(Registers { name: "pinned" }, 2, Pinned);
-            let storm = staff(Registers { name: "storm" }, 1, Storming);
-            let coordination =
-                [staff(Locks, 4, Persistent), staff(Tasks, 3, Persistent), staff(Fleeting, 2, Persistent)];
-            let data = [free, pinned, storm, staff(Accounts, 2, Persistent), staff(Set, 2, Persistent)];
-            data.into_iter().chain(coordination).collect()
+            vec![
+                free(2),
+                pinned(2),
+                storm(1),
+                steady(Accounts, 2),
+                steady(Set, 2),
+                steady(Locks, 4),
+                steady(Tasks, 3),
+                steady(Fleeting, 2),
+            ]
         },
         watches: &["", "accounts/", "set/"],
         requirements: &[("get", 2), ("put", 2), ("txn", 2)],
