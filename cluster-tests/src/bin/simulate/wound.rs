@@ -12,9 +12,20 @@ use crate::address::{CLIENTS, HostId};
 use crate::cure::Cure;
 use crate::world::World;
 
-/// A kind of harm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wound {
+macro_rules! wounds {
+    ($($(#[$doc:meta])* $wound:ident,)+) => {
+        /// A kind of harm.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Wound {
+            $($(#[$doc])* $wound,)+
+        }
+
+        /// All kinds.
+        pub const WOUNDS: &[Wound] = &[$(Wound::$wound),+];
+    };
+}
+
+wounds! {
     /// A node's process is gone; its kernel tells its peers.
     Crash,
     /// Its machine is gone without a word.
@@ -52,31 +63,6 @@ pub enum Wound {
     /// A node is added with a vote, or one that was added is removed.
     Members,
 }
-
-/// All kinds.
-pub const WOUNDS: [Wound; 18] = {
-    use Wound::*;
-    [
-        Crash,
-        PowerLoss,
-        PowerLossOfAll,
-        Restart,
-        Pause,
-        Freeze,
-        Isolate,
-        Partition,
-        OneWay,
-        Slow,
-        Lossy,
-        SlowDisk,
-        FailingDisk,
-        WallClock,
-        Pace,
-        HandOver,
-        Snapshot,
-        Members,
-    ]
-};
 
 /// How long a wound lasts, milliseconds.
 const LASTS: Range<u64> = 50..2_500;
