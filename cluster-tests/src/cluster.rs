@@ -14,6 +14,7 @@ use quorate_client::api::{DigestAnswer, Role, StatusAnswer};
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
+use crate::coordination::Caller;
 use crate::eventually::{eventually, sooner_than};
 use crate::host::{Host, build_library};
 use crate::http::Request;
@@ -346,6 +347,13 @@ impl Cluster {
             builder = builder.token(token);
         }
         builder.build().expect("addresses are endpoints")
+    }
+
+    /// Somebody who asks node `first`, and any other one where that does not decide.
+    pub fn caller(&self, first: u64) -> Caller {
+        let mut ids = self.ids();
+        ids.sort_by_key(|id| (*id != first, *id));
+        Caller::new(ids.into_iter().map(|id| self.client_address(id)).collect(), PATIENCE)
     }
 
     /// The data directory of a node.

@@ -11,14 +11,11 @@ use quorate_client::api::{ErrorCode, Guard};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::backups::endpoints;
 use crate::guide::{Block, blocks, built, compare};
 
 pub const TUTORIAL: &str = include_str!("../../../docs/tutorial-agents.md");
 const FILE: &str = "docs/tutorial-agents.md";
-
-fn endpoints(cluster: &Cluster) -> String {
-    cluster.client_without(None).endpoints().collect::<Vec<_>>().join(",")
-}
 
 async fn agent(cluster: &Cluster, name: &str) -> Agent {
     Agent::start(&built("quorate"), &endpoints(cluster), &["--name", name, "--ttl", "3s"]).await

@@ -12,6 +12,7 @@ use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, Error, Value};
 use tempfile::TempDir;
 
+use crate::backups::endpoints;
 use crate::guide::built;
 
 const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
@@ -45,14 +46,7 @@ impl Guarded {
             cluster.set_flag(id, "--client-socket", dir.path().join(format!("clients-{id}")).display());
         }
         cluster.start_all();
-        for id in cluster.ids() {
-            let address = cluster.client_address(id);
-            eventually("a node is ready", PATIENCE, async || match Request::get("/readyz").send(address).await {
-                Ok(answer) if answer.is_success() => Ok(()),
-                other => Err(format!("{other:?}")),
-            })
-            .await;
-        }
+        cluster.wait_all_ready().await;
         let mut guarded = Self { cluster, dir, app: String::new() };
         let root = guarded.client(ROOT);
         root.access().set_role("app", grants("orders/")).await.expect("a role");
@@ -62,7 +56,7 @@ impl Guarded {
     }
 
     fn endpoints(&self) -> String {
-        self.cluster.ids().iter().map(|id| self.cluster.client_address(*id).to_string()).collect::<Vec<_>>().join(",")
+        endpoints(&self.cluster)
     }
 
     fn client(&self, token: &str) -> Client {

@@ -8,12 +8,6 @@ use serde_json::json;
 
 const PARTIES: u64 = 3;
 
-fn caller(cluster: &Cluster, first: u64) -> Caller {
-    let mut ids = cluster.ids();
-    ids.sort_by_key(|id| (*id != first, *id));
-    Caller::new(ids.into_iter().map(|id| cluster.client_address(id)).collect(), PATIENCE)
-}
-
 async fn enter(caller: &mut Caller, session: &str, wait_ms: u64) -> BarrierAnswer {
     let body = json!({"session": session, "parties": PARTIES, "wait_ms": wait_ms});
     caller.post("/v1/barriers/b/enter", &body).await.expect_success().json()
@@ -31,7 +25,7 @@ async fn show(caller: &mut Caller) -> BarrierAnswer {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
     let mut cluster = Cluster::start().await;
-    let mut first = caller(&cluster, 1);
+    let mut first = cluster.caller(1);
     let mut sessions = Vec::new();
     for n in 0..PARTIES {
         sessions.push(first.session(120_000, &format!("p{n}")).await);
@@ -39,7 +33,7 @@ async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
     for generation in 0..2 {
         let mut waiting = tokio::task::JoinSet::new();
         for n in 0..PARTIES - 1 {
-            let (mut caller, session) = (caller(&cluster, 1 + n), sessions[n as usize].clone());
+            let (mut caller, session) = (cluster.caller(1 + n), sessions[n as usize].clone());
             waiting.spawn(async move {
                 loop {
                     let answer = enter(&mut caller, &session, 5_000).await;
@@ -71,7 +65,7 @@ async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
 
         let gone = leave(&mut first, &sessions[0], 0).await;
         assert_eq!((gone.state, u64::from(gone.entered)), (BarrierState::Open, PARTIES - 1));
-        let mut other = caller(&cluster, 2);
+        let mut other = cluster.caller(2);
         let (second, third) = (sessions[1].clone(), sessions[2].clone());
         let (waited, ()) = tokio::join!(leave(&mut other, &second, 20_000), async {
             eventually("one is left", PATIENCE, async || {
@@ -99,7 +93,7 @@ async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_latch_opens_after_its_counts_and_none_counts_twice() {
     let mut cluster = Cluster::start().await;
-    let mut first = caller(&cluster, 1);
+    let mut first = cluster.caller(1);
     let put = |count: u64| Request::new("PUT", "/v1/latches/t").json(json!({"count": count}).to_string());
     let made: LatchAnswer = first.insist(&put(3)).await.expect_success().json();
     assert_eq!((made.left, made.open), (3, false));
@@ -108,7 +102,7 @@ async fn a_latch_opens_after_its_counts_and_none_counts_twice() {
     assert_eq!(first.insist(&put(4)).await.problem().code, ErrorCode::DifferentSettings);
     let mut waiting = tokio::task::JoinSet::new();
     for id in cluster.ids() {
-        let mut caller = caller(&cluster, id);
+        let mut caller = cluster.caller(id);
         waiting.spawn(async move {
             loop {
                 let answer = caller.insist(&Request::get("/v1/latches/t?wait_ms=5000")).await.expect_success();

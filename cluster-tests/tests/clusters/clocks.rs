@@ -180,7 +180,8 @@ async fn a_time_that_a_majority_had_is_walked_back_with_it() {
     cluster.assert_agreement().await;
 }
 
-fn wall_ms() -> u64 {
+/// This machine's time, Unix milliseconds.
+pub fn wall_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     u64::try_from(since.as_millis()).expect("a time")
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use cluster_tests::{Caller, Cluster, PATIENCE, Request, eventually};
+use cluster_tests::{Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{
     CampaignAnswer, CampaignState, ElectionAnswer, ErrorCode, LeaderEvent, ProclaimAnswer, ResignAnswer, VacantEvent,
 };
@@ -17,12 +17,6 @@ const ROUNDS: usize = 6;
 
 /// A change: revision, and the term and value of the leader, if there is one.
 type Change = (u64, Option<(u64, String)>);
-
-fn caller(cluster: &Cluster, first: u64) -> Caller {
-    let mut ids = cluster.ids();
-    ids.sort_by_key(|id| (*id != first, *id));
-    Caller::new(ids.into_iter().map(|id| cluster.client_address(id)).collect(), PATIENCE)
-}
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nobody panics while holding it")
@@ -69,7 +63,7 @@ async fn follow(to: SocketAddr, last_id: &Mutex<Option<u64>>, seen: &Mutex<Vec<C
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn observers_see_every_change_in_order_over_the_death_of_nodes() {
     let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster, 1);
+    let mut caller = cluster.caller(1);
     let mut observers = Vec::new();
     for first in 0..3usize {
         let nodes: Vec<_> = cluster.ids().into_iter().map(|id| cluster.client_address(id)).collect();
@@ -135,7 +129,7 @@ async fn observers_see_every_change_in_order_over_the_death_of_nodes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_candidate_leads_when_the_session_of_the_leader_ends() {
     let mut cluster = Cluster::start().await;
-    let (mut one, mut two) = (caller(&cluster, 1), caller(&cluster, 2));
+    let (mut one, mut two) = (cluster.caller(1), cluster.caller(2));
     let first = one.session(4_000, "first").await;
     let second = two.session(120_000, "second").await;
     let won: CampaignAnswer = one

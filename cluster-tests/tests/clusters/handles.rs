@@ -9,6 +9,7 @@ use quorate_client::api::{BarrierState, ErrorCode};
 use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
 use tokio::process::{Child, Command};
 
+use crate::backups::endpoints;
 use crate::guide::built;
 
 /// Outlives an election, and is soon over.
@@ -276,10 +277,6 @@ fn quorate(endpoints: &str, arguments: &[&str]) -> Command {
     command.args(["--endpoints", endpoints]).args(arguments).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-fn endpoints(cluster: &Cluster) -> String {
-    cluster.client_without(None).endpoints().collect::<Vec<_>>().join(",")
 }
 
 /// What a command wrote into a file, once it did.

@@ -30,13 +30,14 @@ const PODS: u64 = 5;
 /// How long a liveness probe waits for an answer, and how often in a row it may have none: `base/statefulset.yaml`.
 const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+/// Runs a program, and says why where it fails.
+pub fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { Ok(()) } else { Err(format!("{program} {}: {said}", arguments.join(" "))) }
 }
 
-fn ip(line: &str) -> Result<(), String> {
+pub fn ip(line: &str) -> Result<(), String> {
     run("ip", &line.split(' ').collect::<Vec<_>>())
 }
 

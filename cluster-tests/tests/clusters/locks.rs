@@ -13,13 +13,6 @@ const WAITERS: usize = 6;
 /// For how long a place is kept for who hung up, and some time for what follows.
 const HUNG_UP: Duration = Duration::from_secs(12);
 
-/// Asks node `first` first.
-fn caller(cluster: &Cluster, first: u64) -> Caller {
-    let mut ids = cluster.ids();
-    ids.sort_by_key(|id| (*id != first, *id));
-    Caller::new(ids.into_iter().map(|id| cluster.client_address(id)).collect(), PATIENCE)
-}
-
 async fn show(caller: &mut Caller, lock: &str) -> LockAnswer {
     caller.insist(&Request::get(format!("/v1/locks/{lock}"))).await.expect_success().json()
 }
@@ -50,13 +43,13 @@ async fn wait_for(caller: &mut Caller, lock: &str, session: &str) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_queue_keeps_its_order_over_the_loss_of_any_node() {
     let mut cluster = Cluster::start().await;
-    let mut first = caller(&cluster, 1);
+    let mut first = cluster.caller(1);
     let holder = first.session(120_000, "holder").await;
     let token = take(&mut first, "q", &holder, json!({})).await.token.expect("held");
     let (got, mut order) = mpsc::unbounded_channel();
     let mut waiters = tokio::task::JoinSet::new();
     for n in 0..WAITERS {
-        let mut caller = caller(&cluster, 1 + n as u64 % 3);
+        let mut caller = cluster.caller(1 + n as u64 % 3);
         let session = caller.session(120_000, &format!("w{n}")).await;
         let got = got.clone();
         waiters.spawn(async move {
@@ -109,7 +102,7 @@ async fn the_queue_keeps_its_order_over_the_loss_of_any_node() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guarded_write_of_a_former_holder_is_refused() {
     let mut cluster = Cluster::start().await;
-    let (mut old, mut new) = (caller(&cluster, 1), caller(&cluster, 3));
+    let (mut old, mut new) = (cluster.caller(1), cluster.caller(3));
     let brief = old.session(3_000, "old").await;
     let token = take(&mut old, "g", &brief, json!({})).await.token.expect("held");
     let guarded = |token: u64, value: &str| {
@@ -196,7 +189,7 @@ async fn who_hangs_up_gets_nothing_and_holds_up_nobody_unless_it_asks_again() {
 }
 
 async fn who_hangs_up_while_waiting_holds_up_nobody(cluster: &Cluster) {
-    let mut caller = caller(cluster, 2);
+    let mut caller = cluster.caller(2);
     let (slots, shared) = (json!({"slots": 2}), json!({"mode": "shared"}));
     let none = json!({});
     // Where, how it is asked for, who holds it, who hangs up, who comes behind.
@@ -244,7 +237,7 @@ async fn who_hangs_up_while_waiting_holds_up_nobody(cluster: &Cluster) {
 }
 
 async fn who_asks_again_elsewhere_keeps_the_place(cluster: &Cluster) {
-    let mut caller = caller(cluster, 2);
+    let mut caller = cluster.caller(2);
     let holder = caller.session(120_000, "holder").await;
     let (first, second) = (caller.session(120_000, "first").await, caller.session(120_000, "second").await);
     let token = take(&mut caller, "q", &holder, json!({})).await.token.expect("held");
@@ -283,7 +276,7 @@ struct Undecided {
 
 async fn hang_up_before_it_is_decided(cluster: &mut Cluster) -> Undecided {
     let leader = cluster.leader().await;
-    let mut caller = caller(cluster, leader);
+    let mut caller = cluster.caller(leader);
     let (first, second) = (caller.session(120_000, "hasty").await, caller.session(120_000, "other").await);
     take(&mut caller, "held", &second, json!({})).await;
     // Nobody confirms what the leader writes, for less than anybody takes to become the leader.
@@ -316,7 +309,7 @@ impl Undecided {
 }
 
 async fn of_two_that_wait_for_a_session_one_may_hang_up(cluster: &Cluster) {
-    let mut caller = caller(cluster, 1);
+    let mut caller = cluster.caller(1);
     let (holder, session) = (caller.session(120_000, "holder-of-l").await, caller.session(120_000, "two").await);
     let token = take(&mut caller, "l", &holder, json!({})).await.token.expect("held");
     let asks = |id: &str| json!({"session": session, "wait_ms": 60_000, "poll_ms": 50_000, "request_id": id});

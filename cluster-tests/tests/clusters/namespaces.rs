@@ -5,11 +5,12 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use cluster_tests::load::{Load, assert_durable};
 use cluster_tests::{Cluster, Request, Settings, eventually};
+
+use crate::kubelet::{ip, run};
 
 /// Terms that a cut in one direction may cost.
 const TERMS_MAX: u64 = 6;
@@ -17,16 +18,6 @@ const TERMS_MAX: u64 = 6;
 /// A bridge and three namespaces on it. Dropping it removes them.
 struct Lan {
     name: String,
-}
-
-fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    if output.status.success() { Ok(()) } else { Err(format!("{program} {}: {said}", arguments.join(" "))) }
-}
-
-fn ip(line: &str) -> Result<(), String> {
-    run("ip", &line.split(' ').collect::<Vec<_>>())
 }
 
 fn address(node: u64) -> String {

@@ -21,6 +21,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::backups::endpoints;
 use super::guide::built;
 
 const ROOT: &str = "77aa0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a";
@@ -51,19 +52,12 @@ impl Guarded {
 
     async fn begin(mut cluster: Cluster, dir: TempDir) -> Self {
         cluster.start_all();
-        for id in cluster.ids() {
-            let address = cluster.client_address(id);
-            eventually("a node is ready", PATIENCE, async || match Request::get("/readyz").send(address).await {
-                Ok(answer) if answer.is_success() => Ok(()),
-                other => Err(format!("{other:?}")),
-            })
-            .await;
-        }
+        cluster.wait_all_ready().await;
         Self { cluster, dir }
     }
 
     fn endpoints(&self) -> String {
-        self.cluster.ids().iter().map(|id| self.cluster.client_address(*id).to_string()).collect::<Vec<_>>().join(",")
+        endpoints(&self.cluster)
     }
 
     fn client(&self, token: &str) -> Client {

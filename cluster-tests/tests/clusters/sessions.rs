@@ -14,11 +14,6 @@ const FAILOVERS: usize = 3;
 const TTL_MS: u64 = 3_000;
 const STEADY_TTL_MS: u64 = 2_000;
 
-fn caller(cluster: &Cluster) -> Caller {
-    let nodes = cluster.ids().into_iter().map(|id| cluster.client_address(id)).collect();
-    Caller::new(nodes, PATIENCE)
-}
-
 async fn list(caller: &mut Caller, query: &str) -> ListAnswer {
     caller.insist(&Request::get(format!("/v1/kv?{query}"))).await.expect_success().json()
 }
@@ -39,7 +34,7 @@ async fn hang(caller: &mut Caller, session: &str) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_outlives_failovers_and_ends_once_its_time_of_leadership_is_over() {
     let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster);
+    let mut caller = cluster.caller(1);
     let session = caller.session(TTL_MS, "worker").await;
     let attached = hang(&mut caller, &session).await;
     let leader = cluster.leader().await;
@@ -96,7 +91,7 @@ async fn a_session_outlives_failovers_and_ends_once_its_time_of_leadership_is_ov
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
     let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster);
+    let mut caller = cluster.caller(1);
     let session = caller.session(STEADY_TTL_MS, "steady").await;
     hang(&mut caller, &session).await;
     let renewer = tokio::spawn({
@@ -150,7 +145,7 @@ async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeat_tells_of_the_session_that_the_request_began() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let mut caller = caller(&cluster);
+    let mut caller = cluster.caller(1);
     let create = Request::post("/v1/sessions", r#"{"ttl_ms":60000}"#).request_id("create");
     let first: SessionAnswer = caller.insist(&create).await.expect_success().json();
     let again: SessionAnswer = caller.insist(&create).await.expect_success().json();
@@ -166,7 +161,7 @@ async fn a_repeat_tells_of_the_session_that_the_request_began() {
 async fn renewals_that_come_together_share_commands() {
     const SESSIONS: usize = 100;
     let mut cluster = Cluster::start().await;
-    let mut caller = caller(&cluster);
+    let mut caller = cluster.caller(1);
     let mut sessions = Vec::new();
     for n in 0..SESSIONS {
         sessions.push(caller.session(60_000, &format!("s{n}")).await);

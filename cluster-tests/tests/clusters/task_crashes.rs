@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use cluster_tests::seed::seeded;
 use cluster_tests::{Cluster, eventually};
@@ -16,6 +16,8 @@ use rand::{RngExt as _, SeedableRng};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use crate::clocks::wall_ms;
+
 /// Shortest there is, so that a crash costs little time.
 const LEASE: Duration = Duration::from_secs(1);
 /// The tasks are due within this time.
@@ -23,11 +25,6 @@ const SPREAD_MS: u64 = 8_000;
 
 fn number(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
-}
-
-fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    u64::try_from(since.as_millis()).expect("a time")
 }
 
 /// What all workers saw.

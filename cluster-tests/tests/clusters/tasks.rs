@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
@@ -12,10 +12,7 @@ use quorate_client::{RequestId, TaskError, Value as Content};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-fn wall_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    u64::try_from(since.as_millis()).expect("a time")
-}
+use crate::clocks::wall_ms;
 
 fn write(route: &str, body: &Value) -> Request {
     Request::post(route, body.to_string())
