@@ -146,6 +146,7 @@ async fn sessions_live_through_a_flood_of_renewals() {
     assert!(p99 < Duration::from_millis(TTL_MS / 4), "{p99:?}");
 }
 
+/// A renewal at a follower needs its threads and those of the leader, and the flood is at both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_live_through_a_flood_of_scans_and_writes() {
     const SESSIONS: usize = 20;
@@ -230,6 +231,7 @@ async fn polite(from: Ipv4Addr, to: SocketAddr, writes: usize) -> Vec<Duration> 
     times
 }
 
+/// A process, since what is shared out are its threads and its log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
     const GREEDY: usize = 1_000;
@@ -257,6 +259,7 @@ async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
     cluster.assert_agreement().await;
 }
 
+/// Large writes wait for a majority, and small ones must not wait behind them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_writes_go_between_large_ones() {
     /// So many large writes wait in the queue of a leader at a time.
@@ -294,6 +297,7 @@ async fn burden(to: SocketAddr, bytes: &[u8]) -> Option<Connection> {
     Some(connection)
 }
 
+/// The memory is that of a whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_has_a_bound_whatever_clients_send_and_do_not_read() {
     /// Bodies and answers in memory as `limits.rs` has them, and as much again for what is made of them and lies about.
@@ -481,6 +485,7 @@ async fn sessions_live_behind_the_address_of_an_attack() {
     cluster.assert_agreement().await;
 }
 
+/// Attacks on all nodes at once could cost an election, and with it sessions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_sessions_and_writes_go_on_under_each_attack() {
     /// `scripts/abuse` runs all of them for longer, and with optimisation. Renewals, finds, bulks and silent peers have tests of their own here.
@@ -540,6 +545,7 @@ async fn what_does_not_come_keeps_nobody_out_who_is_known() {
     cluster.assert_agreement().await;
 }
 
+/// The limit counts the sockets of a process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() {
     const MAX: usize = 500;

@@ -89,6 +89,7 @@ impl Stage {
     }
 }
 
+/// Agents know three nodes, as in the tutorial.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_of_the_tutorial_gets_what_it_shows() {
     let mut cluster = Cluster::start().await;
@@ -113,6 +114,7 @@ async fn every_call_of_the_tutorial_gets_what_it_shows() {
     cluster.assert_agreement().await;
 }
 
+/// Each agent is a process of its own and asks any node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_write_one_entry_lose_no_update_and_no_claim_is_given_twice() {
     const AGENTS: usize = 3;

@@ -335,6 +335,7 @@ fn flip(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
+/// Faults: damaged and missing pieces, wrong keys, points that are not there. Words and exit codes are those of the program.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_restored_is_refused_with_what_to_do_and_nothing_is_written() {
     let home = tempfile::tempdir().unwrap();
@@ -400,6 +401,7 @@ async fn what_cannot_be_restored_is_refused_with_what_to_do_and_nothing_is_writt
     assert_eq!(listed.lines().collect::<Vec<_>>(), ["k/0", "k/1", "k/2", "k/3", "k/4", "k/5"]);
 }
 
+/// Fault: a file is where the directory of the archive should be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_waits_for_an_archive_that_cannot_be_reached_and_the_operator_is_told() {
     let (_home, dir, settings) = archiving(Settings::with_ids([1]), 100);
@@ -510,6 +512,7 @@ async fn a_leader_whose_log_came_with_a_snapshot_leaves_what_it_lacks_to_a_node_
     cluster.assert_agreement().await;
 }
 
+/// Fault: SIGINT, at another moment each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_of_an_archive_that_is_interrupted_leaves_nothing() {
     const TRIES: u32 = 5;
@@ -550,6 +553,7 @@ async fn warns_of_the_place(cluster: &Cluster, id: u64) -> Result<(), String> {
     }
 }
 
+/// Fault: a file system that is not mounted any more. Followers and newcomers must know the place as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_directory_that_is_not_the_place_of_the_archive_any_more_takes_nothing() {
     let (home, dir, settings) = archiving(Settings::default(), 100);
@@ -586,6 +590,7 @@ async fn a_directory_that_is_not_the_place_of_the_archive_any_more_takes_nothing
     }
 }
 
+/// A node that starts again with another key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_change_of_keys_there_is_a_base_for_the_new_one_at_once_and_what_was_before_is_no_fault() {
     let (home, dir, settings) = archiving(Settings::with_ids([1]), 100);
@@ -614,6 +619,7 @@ async fn after_a_change_of_keys_there_is_a_base_for_the_new_one_at_once_and_what
     succeed("quorate-node", &revision).await;
 }
 
+/// Fault: pieces that somebody without the key could have written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_the_key_of_macs_nothing_is_restored_that_was_written_without_it() {
     let (home, dir, settings) = archiving(Settings::with_ids([1]), 100);
@@ -658,6 +664,7 @@ async fn with_the_key_of_macs_nothing_is_restored_that_was_written_without_it() 
 /// Set by `scripts/conformance s3`: where a bucket is, s3://BUCKET/PREFIX, with what AWS's tools want in the environment.
 const S3: &str = "QUORATE_TEST_S3";
 
+/// Fault: the leader is killed. A real server keeps what it archived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_s3_server_holds_an_archive_as_a_directory_does() {
     let Ok(bucket) = std::env::var(S3) else {

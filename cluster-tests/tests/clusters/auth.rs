@@ -253,6 +253,7 @@ async fn nothing_is_applied_by_rights_that_were_taken_away() {
     }
 }
 
+/// Each node has to hear that the token has ended.
 #[tokio::test]
 async fn a_token_ends_everywhere_with_all_that_it_opened() {
     let guarded = Guarded::start().await;
@@ -293,6 +294,7 @@ async fn a_token_ends_everywhere_with_all_that_it_opened() {
     .await;
 }
 
+/// Any node, one that forwards included, could write a secret into its log, metrics or audit log.
 #[tokio::test]
 async fn the_command_line_takes_a_token_and_nobody_finds_it_anywhere() {
     let guarded = Guarded::start().await;
@@ -461,6 +463,7 @@ async fn a_certificate_says_who_asks() {
     assert_eq!(code(&refused), Some(ErrorCode::Unauthenticated), "{refused}");
 }
 
+/// Fault: the token with which a client began is removed.
 #[tokio::test]
 async fn a_running_client_shows_the_token_that_is_in_its_file_now() {
     let guarded = Guarded::start_one().await;

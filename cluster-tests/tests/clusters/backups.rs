@@ -192,6 +192,7 @@ async fn a_backup_that_is_damaged_or_none_is_refused_by_name() {
     refuse("quorate-node", &["backup", "verify", text(&missing)], 1, "missing: ").await;
 }
 
+/// Fault: the directory for backups is gone for a while.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
     let home = tempfile::tempdir().unwrap();
@@ -255,6 +256,7 @@ async fn scheduled_backups_are_kept_so_many_and_a_failure_is_told() {
     cluster.stop(1).await;
 }
 
+/// Node and programs as an operator runs them, with keys in files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scheduled_backups_are_encrypted_and_authenticated_and_restore_with_the_keys() {
     // It is of no other use.
@@ -322,6 +324,7 @@ async fn scheduled_backups_leave_the_room_on_a_shared_disk_to_writes() {
     .await;
 }
 
+/// One cluster is exported, another one is filled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_exported_can_be_imported_elsewhere() {
     let home = tempfile::tempdir().unwrap();
@@ -358,6 +361,7 @@ fn resident_bytes(id: u32) -> u64 {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() * 1_024
 }
 
+/// The memory is that of a whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_many_times_its_memory_goes_on_beside_writes() {
     let home = tempfile::tempdir().unwrap();

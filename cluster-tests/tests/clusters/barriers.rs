@@ -22,6 +22,7 @@ async fn show(caller: &mut Caller) -> BarrierAnswer {
     caller.insist(&Request::get("/v1/barriers/b")).await.expect_success().json()
 }
 
+/// Fault: the leader is killed while parties wait at all nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
     let mut cluster = Cluster::start().await;
@@ -90,6 +91,7 @@ async fn a_barrier_opens_for_all_at_one_revision_and_can_be_used_again() {
     cluster.assert_agreement().await;
 }
 
+/// Fault: the leader is killed between two counts, while others wait at all nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_latch_opens_after_its_counts_and_none_counts_twice() {
     let mut cluster = Cluster::start().await;

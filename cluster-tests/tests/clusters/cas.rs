@@ -6,6 +6,7 @@ use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
 
 const ROUNDS: u64 = 60;
 
+/// Both ask different nodes at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_writers_with_the_same_token_one_wins_and_the_other_gets_the_winner() {
     let mut cluster = Cluster::start().await;
@@ -46,6 +47,7 @@ fn assert_lost_to(loser: &Answer, cas: Cas, value: u64) {
     assert_eq!(current.value.expect("JSON").0.get(), value.to_string(), "the value of the winner");
 }
 
+/// Writers at other nodes have overtaken it by the time at which its node answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_later_one() {
     let mut cluster = Cluster::start().await;
@@ -69,6 +71,7 @@ async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_late
     cluster.assert_agreement().await;
 }
 
+/// Inserts come to all nodes at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_inserts_of_one_key_exactly_one_succeeds() {
     let mut cluster = Cluster::start().await;

@@ -35,6 +35,7 @@ fn flip(path: &Path, at: usize) {
     fs::write(path, bytes).unwrap();
 }
 
+/// Fault: a flipped byte, in each kind of file of a directory that a node has filled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sound_directory_passes_and_a_flipped_byte_anywhere_is_named() {
     let settings = Settings::with_ids([1]).flag("--snapshot-every-entries", 200).flag("--keep-log-entries", 50);

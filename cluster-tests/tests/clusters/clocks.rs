@@ -17,6 +17,7 @@ const LATE_MAX: Duration = Duration::from_secs(15);
 /// One under the leader that it began with, one in which that leader is killed.
 const ROUNDS: usize = 2;
 
+/// Faults: the wall clocks of all nodes jump by up to an hour, and the leader is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_ends_by_a_wall_clock() {
     let (mut cluster, jumping) = cluster_with_jumping_clocks().await;

@@ -76,6 +76,7 @@ async fn whoever_waited_first_has_it_first_whichever_node_was_asked() {
     cluster.assert_agreement().await;
 }
 
+/// The queue is at the leader, and a follower waits for what comes of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_the_wait_is_told_as_without_one_and_the_end_of_a_lock_lets_the_next_in() {
     let mut cluster = Cluster::start().await;
@@ -106,6 +107,7 @@ async fn the_end_of_the_wait_is_told_as_without_one_and_the_end_of_a_lock_lets_t
     cluster.assert_agreement().await;
 }
 
+/// The queue is at the leader, and who goes away is at any node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_goes_away_is_not_waited_for_and_what_is_removed_is_told_to_all() {
     let mut cluster = Cluster::start().await;
@@ -134,6 +136,7 @@ async fn who_goes_away_is_not_waited_for_and_what_is_removed_is_told_to_all() {
     cluster.assert_agreement().await;
 }
 
+/// Fault: the leader, which has the queue, is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_goes_on_at_a_new_leader() {
     let mut cluster = Cluster::start().await;
@@ -163,6 +166,7 @@ async fn who_waits_goes_on_at_a_new_leader() {
     cluster.assert_agreement().await;
 }
 
+/// The retry comes to another node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_is_told_what_the_first_try_was_given() {
     let mut cluster = Cluster::start().await;

@@ -125,6 +125,7 @@ async fn put(client: &Client, key: &str, value: u64) -> u64 {
     client.put(key, Value::json_text(value.to_string())).await.expect("all is well").revision
 }
 
+/// Fault: a majority is gone for longer than a stream waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_goes_on_after_an_outage() {
     // So long is a page told nothing where nobody leads.
@@ -221,6 +222,7 @@ async fn a_page_goes_on_in_the_cluster_that_a_backup_became() {
     new.assert_agreement().await;
 }
 
+/// A browser would give up at any status but 200.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_that_is_one_too_many_comes_again() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1]).flag("--account-watches-max", 1)).await;

@@ -24,6 +24,7 @@ async fn run(cluster: &Cluster, name: &str) -> String {
     text
 }
 
+/// Examples as they are published, on nodes as they are run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_recipes_of_coordination_run() {
     let mut cluster = Cluster::start().await;

@@ -161,6 +161,7 @@ async fn waiters_keep_their_places_whichever_nodes_die() {
     cluster.assert_agreement().await;
 }
 
+/// Handles of the client against what a node decides, not a fake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_stops_waiting_leaves_the_queue_at_once() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
@@ -194,6 +195,7 @@ async fn who_stops_waiting_leaves_the_queue_at_once() {
     cluster.assert_agreement().await;
 }
 
+/// Handles of the client against what a node decides, not a fake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elections_and_latches_tell_everybody() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
@@ -293,6 +295,7 @@ fn runs(process: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
+/// Fault: the node that the holder knows stands still.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_under_a_lock_is_ended_before_the_next_one_begins() {
     let mut cluster = Cluster::start().await;
@@ -324,6 +327,7 @@ async fn next_output(mut command: Command) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
+/// The command line against what a node decides, not a fake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;

@@ -133,6 +133,7 @@ async fn a_cluster_of_one_that_is_to_grow_serves_again_once_a_node_of_its_join_l
     cluster.assert_agreement().await;
 }
 
+/// Fault: all others are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lone_survivor_answers_local_reads() {
     let mut cluster = Cluster::start().await;
@@ -174,6 +175,7 @@ async fn a_disk_of_another_node_is_refused() {
     cluster.assert_agreement().await;
 }
 
+/// Fault: a second process on the same directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_data_directory_in_use_is_refused_to_a_second_process() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;

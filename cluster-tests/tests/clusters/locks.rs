@@ -99,6 +99,7 @@ async fn the_queue_keeps_its_order_over_the_loss_of_any_node() {
     cluster.assert_agreement().await;
 }
 
+/// Holder and successor ask different nodes, and the session of the first runs out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guarded_write_of_a_former_holder_is_refused() {
     let mut cluster = Cluster::start().await;

@@ -106,6 +106,7 @@ async fn quorate(guarded: &Guarded, arguments: &[&str]) -> (Option<i32>, String)
     (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
 }
 
+/// Users by client and token, as they come to a node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_users_may_use_the_same_request_id_and_none_learns_of_the_others() {
     let guarded = Guarded::start_one().await;
@@ -132,6 +133,7 @@ async fn two_users_may_use_the_same_request_id_and_none_learns_of_the_others() {
     assert_eq!((status, told.cas), (200, other.cas));
 }
 
+/// Roles as an operator gives them, tried by client, command line and HTTP.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backups_and_monitoring_have_roles_that_allow_nothing_else() {
     let guarded = Guarded::start_one().await;
@@ -237,6 +239,7 @@ async fn a_running_node_logs_more_for_a_while_and_the_others_do_not() {
     assert!(done == Some(0) && text.contains("auth = required") && !text.contains(ROOT), "{text}");
 }
 
+/// Each node has callers of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_sees_who_holds_what_of_a_node() {
     let guarded = Guarded::start(|settings, _| settings).await;
@@ -257,6 +260,7 @@ async fn an_operator_sees_who_holds_what_of_a_node() {
     assert_eq!((done, json.lines().count()), (Some(0), 3), "an answer of each node: {json}");
 }
 
+/// Two ports of each process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_port_for_administration_takes_it_away_from_the_port_of_clients() {
     let admin = free_addresses(3);
@@ -412,6 +416,7 @@ async fn who_brings_a_token_of_the_provider_has_what_the_cluster_gives_its_roles
     assert!(told.contains("event: end") && told.contains("\"code\":\"unauthenticated\""), "{told}");
 }
 
+/// The bundle has what each node tells.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_support_bundle_has_what_helps_and_nothing_that_is_secret() {
     let guarded = Guarded::start(|settings, dir| {

@@ -13,6 +13,7 @@ fn number(entry: &EntryView) -> u64 {
     value.parse().unwrap_or_else(|_| panic!("{value} is not what was written"))
 }
 
+/// A follower must not answer before it has applied what another node acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_reads_what_was_acknowledged_elsewhere_a_moment_ago() {
     let mut cluster = Cluster::start().await;

@@ -88,6 +88,7 @@ async fn a_session_outlives_failovers_and_ends_once_its_time_of_leadership_is_ov
     cluster.assert_agreement().await;
 }
 
+/// Faults: followers stand still for longer than it lives, and leaders are killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
     let mut cluster = Cluster::start().await;
@@ -157,6 +158,7 @@ async fn a_repeat_tells_of_the_session_that_the_request_began() {
     cluster.assert_agreement().await;
 }
 
+/// A node sends the leader what comes to it at once together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn renewals_that_come_together_share_commands() {
     const SESSIONS: usize = 100;

@@ -70,6 +70,7 @@ async fn delete_in_vain(cluster: &Cluster, through: &[u64]) {
     futures::future::join_all((0..LANES).map(lane)).await;
 }
 
+/// Fault: the disk of the leader is nearly full, and a follower forwards to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_vain_deletes_takes_nothing_of_the_last_room_and_operators_get_out() {
     let mut cluster = Cluster::start().await;
@@ -169,6 +170,7 @@ async fn until(cluster: &Cluster, what: &str, holds: impl Fn(&quorate_client::ap
     }
 }
 
+/// All nodes have to count the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quota_warns_then_refuses_what_grows_and_clears_by_itself() {
     const QUOTA: u64 = 200_000;
@@ -227,7 +229,7 @@ fn disk_bytes(dir: &std::path::Path) -> u64 {
     files.values().sum()
 }
 
-/// Of one node: followers store the same.
+/// One node: its followers would store the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn overwriting_takes_no_more_and_more_room() {
     const HISTORY: u64 = 4 << 20;

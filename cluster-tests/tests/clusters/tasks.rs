@@ -143,6 +143,7 @@ fn quorate_client_time(ms: u64) -> String {
     String::from_utf8(told.expect("there is a date").stdout).expect("text").trim().to_owned()
 }
 
+/// The leader plans the next time, and each claim comes to another node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_refused() {
     let mut cluster = Cluster::start().await;
@@ -168,6 +169,7 @@ async fn a_cron_task_comes_again_by_itself_and_a_pattern_that_never_fires_is_ref
     cluster.assert_agreement().await;
 }
 
+/// Leases run by the clock of a cluster, which no fake has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish() {
     let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
@@ -210,6 +212,7 @@ async fn a_worker_extends_what_takes_long_and_gives_back_what_it_does_not_finish
     cluster.assert_agreement().await;
 }
 
+/// Fault: the task is cancelled while it is worked on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_whose_task_was_cancelled_is_told_and_does_not_complete_it() {
     const LEASE: Duration = Duration::from_secs(3);

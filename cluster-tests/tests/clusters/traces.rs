@@ -88,6 +88,7 @@ fn holds(message: &[u8], part: &[u8]) -> bool {
     message.windows(part.len()).any(|window| window == part)
 }
 
+/// A node as it is run, and a collector at its port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_gets_the_spans_of_sampled_traces_and_no_others() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -153,6 +154,7 @@ async fn only_who_is_known_decides_that_a_request_is_told() {
     }
 }
 
+/// Fault: a collector that takes connections and reads nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_collector_that_hangs_holds_up_neither_requests_nor_the_end() {
     // Connections are accepted by the system and nobody ever reads from them.

@@ -27,6 +27,7 @@ fn shown(result: &TxnResult) -> Option<Value> {
     Some(serde_json::from_str(entry.value.as_ref().expect("JSON").0.get()).expect("JSON"))
 }
 
+/// Faults: another node is asked again, and the leader is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_shows_what_was_read_the_first_time() {
     let mut cluster = Cluster::start().await;
@@ -86,6 +87,7 @@ async fn balances(to: SocketAddr) -> Vec<i64> {
     read.results.iter().map(|result| shown(result).expect("there")["balance"].as_i64().expect("a number")).collect()
 }
 
+/// Clients at all nodes contend for the same accounts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transfers_of_eight_clients_at_once_keep_the_sum() {
     let mut random = seed::seeded();

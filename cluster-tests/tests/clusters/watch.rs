@@ -136,6 +136,7 @@ async fn watches_see_each_revision_once_and_in_order_whatever_happens_to_nodes()
     cluster.assert_agreement().await;
 }
 
+/// Watches begin at any node while writers go on at all of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn initial_entries_and_what_follows_are_all_there_is() {
     let mut cluster = Cluster::start().await;
@@ -203,6 +204,7 @@ async fn keys_until(mut watch: Watch, last: u64) -> Vec<String> {
     keys
 }
 
+/// Every node has the same parts, also one that has just started.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_that_share_a_prefix_watch_and_list_each_its_part() {
     const PARTS: u32 = 3;
@@ -265,6 +267,7 @@ async fn workers_that_share_a_prefix_watch_and_list_each_its_part() {
     }
 }
 
+/// Fault: each node is restarted while the watch is idle.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
     /// Several times the revisions that are kept.
@@ -307,6 +310,7 @@ async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
     cluster.assert_agreement().await;
 }
 
+/// Fault: a reader at a follower takes nothing for a while.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_does_not_read_gets_all_of_it_later() {
     let mut cluster = Cluster::start().await;

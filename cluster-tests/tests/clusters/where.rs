@@ -24,6 +24,7 @@ async fn filled() -> Cluster {
     cluster
 }
 
+/// Fault: the leader is killed between a page and its repeat, which comes to another node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_pages_of_an_update_apply_once_each_though_all_are_sent_twice() {
     let mut cluster = filled().await;
@@ -71,6 +72,7 @@ async fn digest_after_all(cluster: &Cluster) -> DigestAnswer {
     cluster.digest(2).await.expect("a digest")
 }
 
+/// The node that is asked judges a dry run, and the log a real one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_tells_what_the_real_run_does_and_leaves_no_trace() {
     let mut cluster = filled().await;
