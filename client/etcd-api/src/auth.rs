@@ -1,379 +1,176 @@
 //! Users, roles and their permissions.
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-
 use super::header::ResponseHeader;
-use crate::json;
-use crate::json::named;
+use crate::define::{enumeration, messages};
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UserAddOptions {
-    #[prost(bool, tag = "1")]
-    #[serde(alias = "noPassword", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub no_password: bool,
+messages! {
+    UserAddOptions {
+        1 no_password: bool [alias = "noPassword"],
+    }
+
+    User {
+        1 name: bytes,
+        2 password: bytes,
+        3 roles: repeated string,
+        4 options: optional UserAddOptions,
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct User {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub name: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub password: Bytes,
-    #[prost(string, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub roles: Vec<String>,
-    #[prost(message, optional, tag = "4")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<UserAddOptions>,
-}
+enumeration!(PermissionType { Read = 0 "READ", Write = 1 "WRITE", Readwrite = 2 "READWRITE" });
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum PermissionType {
-    Read = 0,
-    Write = 1,
-    Readwrite = 2,
-}
+messages! {
+    Permission {
+        1 perm_type: enumeration "PermissionType" [rename = "permType"],
+        2 key: bytes,
+        3 range_end: bytes [alias = "rangeEnd"],
+    }
 
-named!(PermissionType { Read = "READ", Write = "WRITE", Readwrite = "READWRITE" });
+    Role {
+        1 name: bytes,
+        2 key_permission: repeated Permission [rename = "keyPermission"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Permission {
-    #[prost(enumeration = "PermissionType", tag = "1")]
-    #[serde(
-        rename = "permType",
-        serialize_with = "json::name::serialize::<PermissionType, _>",
-        deserialize_with = "json::name::deserialize::<PermissionType, _>",
-        skip_serializing_if = "json::is_default"
-    )]
-    pub perm_type: i32,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "3")]
-    #[serde(alias = "rangeEnd", with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub range_end: Bytes,
-}
+    AuthEnableRequest {}
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Role {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub name: Bytes,
-    #[prost(message, repeated, tag = "2")]
-    #[serde(rename = "keyPermission", skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub key_permission: Vec<Permission>,
-}
+    AuthDisableRequest {}
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthEnableRequest {}
+    AuthStatusRequest {}
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthDisableRequest {}
+    AuthenticateRequest {
+        1 name: string,
+        2 password: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthStatusRequest {}
+    AuthUserAddRequest {
+        1 name: string,
+        2 password: string,
+        3 options: optional UserAddOptions,
+        4 hashed_password: string [rename = "hashedPassword"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthenticateRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub password: String,
-}
+    AuthUserGetRequest {
+        1 name: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserAddRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub password: String,
-    #[prost(message, optional, tag = "3")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<UserAddOptions>,
-    #[prost(string, tag = "4")]
-    #[serde(rename = "hashedPassword", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub hashed_password: String,
-}
+    AuthUserDeleteRequest {
+        1 name: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserGetRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-}
+    AuthUserChangePasswordRequest {
+        1 name: string,
+        2 password: string,
+        3 hashed_password: string [rename = "hashedPassword"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserDeleteRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-}
+    AuthUserGrantRoleRequest {
+        1 user: string,
+        2 role: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserChangePasswordRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub password: String,
-    #[prost(string, tag = "3")]
-    #[serde(rename = "hashedPassword", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub hashed_password: String,
-}
+    AuthUserRevokeRoleRequest {
+        1 name: string,
+        2 role: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserGrantRoleRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub user: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub role: String,
-}
+    AuthRoleAddRequest {
+        1 name: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserRevokeRoleRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub role: String,
-}
+    AuthRoleGetRequest {
+        1 role: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleAddRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-}
+    AuthUserListRequest {}
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleGetRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub role: String,
-}
+    AuthRoleListRequest {}
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserListRequest {}
+    AuthRoleDeleteRequest {
+        1 role: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleListRequest {}
+    AuthRoleGrantPermissionRequest {
+        1 name: string,
+        2 perm: optional Permission,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleDeleteRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub role: String,
-}
+    AuthRoleRevokePermissionRequest {
+        1 role: string,
+        2 key: bytes,
+        3 range_end: bytes [alias = "rangeEnd"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleGrantPermissionRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub name: String,
-    #[prost(message, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub perm: Option<Permission>,
-}
+    AuthEnableResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleRevokePermissionRequest {
-    #[prost(string, tag = "1")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub role: String,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "3")]
-    #[serde(alias = "rangeEnd", with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub range_end: Bytes,
-}
+    AuthDisableResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthEnableResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthStatusResponse {
+        1 header: optional ResponseHeader,
+        2 enabled: bool,
+        3 auth_revision: uint64 [rename = "authRevision"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthDisableResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthenticateResponse {
+        1 header: optional ResponseHeader,
+        2 token: string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthStatusResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(bool, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub enabled: bool,
-    #[prost(uint64, tag = "3")]
-    #[serde(rename = "authRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub auth_revision: u64,
-}
+    AuthUserAddResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthenticateResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(string, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub token: String,
-}
+    AuthUserGetResponse {
+        1 header: optional ResponseHeader,
+        2 roles: repeated string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserAddResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthUserDeleteResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserGetResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub roles: Vec<String>,
-}
+    AuthUserChangePasswordResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserDeleteResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthUserGrantRoleResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserChangePasswordResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthUserRevokeRoleResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserGrantRoleResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthRoleAddResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserRevokeRoleResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthRoleGetResponse {
+        1 header: optional ResponseHeader,
+        2 perm: repeated Permission,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleAddResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    AuthRoleListResponse {
+        1 header: optional ResponseHeader,
+        2 roles: repeated string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleGetResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub perm: Vec<Permission>,
-}
+    AuthUserListResponse {
+        1 header: optional ResponseHeader,
+        2 users: repeated string,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleListResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub roles: Vec<String>,
-}
+    AuthRoleDeleteResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthUserListResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(string, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub users: Vec<String>,
-}
+    AuthRoleGrantPermissionResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleDeleteResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleGrantPermissionResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AuthRoleRevokePermissionResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
+    AuthRoleRevokePermissionResponse {
+        1 header: optional ResponseHeader,
+    }
 }

@@ -1,57 +1,24 @@
 //! Entries and events.
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use crate::define::{enumeration, messages};
 
-use crate::json;
-use crate::json::named;
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct KeyValue {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(int64, tag = "2")]
-    #[serde(alias = "createRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub create_revision: i64,
-    #[prost(int64, tag = "3")]
-    #[serde(alias = "modRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub mod_revision: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub version: i64,
-    #[prost(bytes = "bytes", tag = "5")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub value: Bytes,
-    #[prost(int64, tag = "6")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub lease: i64,
+messages! {
+    KeyValue {
+        1 key: bytes,
+        2 create_revision: int64 [alias = "createRevision"],
+        3 mod_revision: int64 [alias = "modRevision"],
+        4 version: int64,
+        5 value: bytes,
+        6 lease: int64,
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum EventEventType {
-    Put = 0,
-    Delete = 1,
-}
+enumeration!(EventEventType { Put = 0 "PUT", Delete = 1 "DELETE" });
 
-named!(EventEventType { Put = "PUT", Delete = "DELETE" });
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Event {
-    #[prost(enumeration = "EventEventType", tag = "1")]
-    #[serde(
-        serialize_with = "json::name::serialize::<EventEventType, _>",
-        deserialize_with = "json::name::deserialize::<EventEventType, _>",
-        skip_serializing_if = "json::is_default"
-    )]
-    pub r#type: i32,
-    #[prost(message, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kv: Option<KeyValue>,
-    #[prost(message, optional, tag = "3")]
-    #[serde(alias = "prevKv", skip_serializing_if = "Option::is_none")]
-    pub prev_kv: Option<KeyValue>,
+messages! {
+    Event {
+        1 r#type: enumeration "EventEventType",
+        2 kv: optional KeyValue,
+        3 prev_kv: optional KeyValue [alias = "prevKv"],
+    }
 }

@@ -1,7 +1,7 @@
 //! How fields look in JSON where serde's own way differs from the protocol's.
 
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Whether a field is left out.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -135,16 +135,6 @@ pub trait Named: Copy + Into<i32> + 'static {
     const NAMES: &'static [(Self, &'static str)];
 }
 
-/// Gives the values of an enumeration their names.
-macro_rules! named {
-    ($type:ident { $($value:ident = $name:literal),* $(,)? }) => {
-        impl crate::json::Named for $type {
-            const NAMES: &'static [(Self, &'static str)] = &[$((Self::$value, $name)),*];
-        }
-    };
-}
-pub(crate) use named;
-
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NameOrNumber {
@@ -179,32 +169,30 @@ impl Written {
     }
 }
 
-/// A value of an enumeration: by name; read by name or number.
-pub mod name {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+/// What holds values of an enumeration, each written by name, and read by name or number.
+pub trait Values: Sized {
+    /// Writes them.
+    fn write<T: Named, S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;
+    /// Reads them.
+    fn read<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
+}
 
-    use super::{NameOrNumber, Named, Written};
-
-    pub fn serialize<T: Named, S: Serializer>(number: &i32, serializer: S) -> Result<S::Ok, S::Error> {
-        Written::of::<T>(*number).serialize(serializer)
+impl Values for i32 {
+    fn write<T: Named, S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Written::of::<T>(*self).serialize(serializer)
     }
 
-    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    fn read<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Option::<NameOrNumber>::deserialize(deserializer)?.map_or(Ok(0), NameOrNumber::number::<T, _>)
     }
 }
 
-/// Values of an enumeration.
-pub mod names {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::{NameOrNumber, Named, Written};
-
-    pub fn serialize<T: Named, S: Serializer>(numbers: &[i32], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(numbers.iter().map(|number| Written::of::<T>(*number)))
+impl Values for Vec<i32> {
+    fn write<T: Named, S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|number| Written::of::<T>(*number)))
     }
 
-    pub fn deserialize<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<i32>, D::Error> {
+    fn read<'de, T: Named, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = Option::<Vec<NameOrNumber>>::deserialize(deserializer)?.unwrap_or_default();
         read.into_iter().map(NameOrNumber::number::<T, _>).collect()
     }

@@ -5,162 +5,68 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::KeyValue;
 use super::header::ResponseHeader;
+use crate::define::{enumeration, messages};
 use crate::json;
-use crate::json::named;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum RangeRequestSortOrder {
-    None = 0,
-    Ascend = 1,
-    Descend = 2,
-}
+enumeration!(RangeRequestSortOrder { None = 0 "NONE", Ascend = 1 "ASCEND", Descend = 2 "DESCEND" });
 
-named!(RangeRequestSortOrder { None = "NONE", Ascend = "ASCEND", Descend = "DESCEND" });
+enumeration!(RangeRequestSortTarget {
+    Key = 0 "KEY",
+    Version = 1 "VERSION",
+    Create = 2 "CREATE",
+    Mod = 3 "MOD",
+    Value = 4 "VALUE",
+});
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum RangeRequestSortTarget {
-    Key = 0,
-    Version = 1,
-    Create = 2,
-    Mod = 3,
-    Value = 4,
-}
+messages! {
+    RangeRequest {
+        1 key: bytes,
+        2 range_end: bytes [alias = "rangeEnd"],
+        3 limit: int64,
+        4 revision: int64,
+        5 sort_order: enumeration "RangeRequestSortOrder" [alias = "sortOrder"],
+        6 sort_target: enumeration "RangeRequestSortTarget" [alias = "sortTarget"],
+        7 serializable: bool,
+        8 keys_only: bool [alias = "keysOnly"],
+        9 count_only: bool [alias = "countOnly"],
+        10 min_mod_revision: int64 [alias = "minModRevision"],
+        11 max_mod_revision: int64 [alias = "maxModRevision"],
+        12 min_create_revision: int64 [alias = "minCreateRevision"],
+        13 max_create_revision: int64 [alias = "maxCreateRevision"],
+    }
 
-named!(RangeRequestSortTarget { Key = "KEY", Version = "VERSION", Create = "CREATE", Mod = "MOD", Value = "VALUE" });
+    RangeResponse {
+        1 header: optional ResponseHeader,
+        2 kvs: repeated KeyValue,
+        3 more: bool,
+        4 count: int64,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RangeRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(alias = "rangeEnd", with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub range_end: Bytes,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub limit: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub revision: i64,
-    #[prost(enumeration = "RangeRequestSortOrder", tag = "5")]
-    #[serde(
-        alias = "sortOrder",
-        serialize_with = "json::name::serialize::<RangeRequestSortOrder, _>",
-        deserialize_with = "json::name::deserialize::<RangeRequestSortOrder, _>",
-        skip_serializing_if = "json::is_default"
-    )]
-    pub sort_order: i32,
-    #[prost(enumeration = "RangeRequestSortTarget", tag = "6")]
-    #[serde(
-        alias = "sortTarget",
-        serialize_with = "json::name::serialize::<RangeRequestSortTarget, _>",
-        deserialize_with = "json::name::deserialize::<RangeRequestSortTarget, _>",
-        skip_serializing_if = "json::is_default"
-    )]
-    pub sort_target: i32,
-    #[prost(bool, tag = "7")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub serializable: bool,
-    #[prost(bool, tag = "8")]
-    #[serde(alias = "keysOnly", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub keys_only: bool,
-    #[prost(bool, tag = "9")]
-    #[serde(alias = "countOnly", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub count_only: bool,
-    #[prost(int64, tag = "10")]
-    #[serde(alias = "minModRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub min_mod_revision: i64,
-    #[prost(int64, tag = "11")]
-    #[serde(alias = "maxModRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub max_mod_revision: i64,
-    #[prost(int64, tag = "12")]
-    #[serde(alias = "minCreateRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub min_create_revision: i64,
-    #[prost(int64, tag = "13")]
-    #[serde(alias = "maxCreateRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub max_create_revision: i64,
-}
+    PutRequest {
+        1 key: bytes,
+        2 value: bytes,
+        3 lease: int64,
+        4 prev_kv: bool [alias = "prevKv"],
+        5 ignore_value: bool [alias = "ignoreValue"],
+        6 ignore_lease: bool [alias = "ignoreLease"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RangeResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub kvs: Vec<KeyValue>,
-    #[prost(bool, tag = "3")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub more: bool,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub count: i64,
-}
+    PutResponse {
+        1 header: optional ResponseHeader,
+        2 prev_kv: optional KeyValue [alias = "prevKv"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PutRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub value: Bytes,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub lease: i64,
-    #[prost(bool, tag = "4")]
-    #[serde(alias = "prevKv", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub prev_kv: bool,
-    #[prost(bool, tag = "5")]
-    #[serde(alias = "ignoreValue", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub ignore_value: bool,
-    #[prost(bool, tag = "6")]
-    #[serde(alias = "ignoreLease", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub ignore_lease: bool,
-}
+    DeleteRangeRequest {
+        1 key: bytes,
+        2 range_end: bytes [alias = "rangeEnd"],
+        3 prev_kv: bool [alias = "prevKv"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PutResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(message, optional, tag = "2")]
-    #[serde(alias = "prevKv", skip_serializing_if = "Option::is_none")]
-    pub prev_kv: Option<KeyValue>,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeleteRangeRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(alias = "rangeEnd", with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub range_end: Bytes,
-    #[prost(bool, tag = "3")]
-    #[serde(alias = "prevKv", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub prev_kv: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeleteRangeResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(int64, tag = "2")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub deleted: i64,
-    #[prost(message, repeated, tag = "3")]
-    #[serde(alias = "prevKvs", skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub prev_kvs: Vec<KeyValue>,
+    DeleteRangeResponse {
+        1 header: optional ResponseHeader,
+        2 deleted: int64,
+        3 prev_kvs: repeated KeyValue [alias = "prevKvs"],
+    }
 }
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
@@ -172,18 +78,15 @@ pub struct RequestOp {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RequestOpRequest {
     #[prost(message, tag = "1")]
-    #[serde(rename = "request_range", alias = "requestRange")]
     RequestRange(RangeRequest),
     #[prost(message, tag = "2")]
-    #[serde(rename = "request_put", alias = "requestPut")]
     RequestPut(PutRequest),
     #[prost(message, tag = "3")]
-    #[serde(rename = "request_delete_range", alias = "requestDeleteRange")]
     RequestDeleteRange(DeleteRangeRequest),
     #[prost(message, tag = "4")]
-    #[serde(rename = "request_txn", alias = "requestTxn")]
     RequestTxn(TxnRequest),
 }
 
@@ -196,60 +99,41 @@ pub struct ResponseOp {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ResponseOpResponse {
     #[prost(message, tag = "1")]
-    #[serde(rename = "response_range", alias = "responseRange")]
     ResponseRange(RangeResponse),
     #[prost(message, tag = "2")]
-    #[serde(rename = "response_put", alias = "responsePut")]
     ResponsePut(PutResponse),
     #[prost(message, tag = "3")]
-    #[serde(rename = "response_delete_range", alias = "responseDeleteRange")]
     ResponseDeleteRange(DeleteRangeResponse),
     #[prost(message, tag = "4")]
-    #[serde(rename = "response_txn", alias = "responseTxn")]
     ResponseTxn(TxnResponse),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum CompareCompareResult {
-    Equal = 0,
-    Greater = 1,
-    Less = 2,
-    NotEqual = 3,
-}
+enumeration!(CompareCompareResult {
+    Equal = 0 "EQUAL",
+    Greater = 1 "GREATER",
+    Less = 2 "LESS",
+    NotEqual = 3 "NOT_EQUAL",
+});
 
-named!(CompareCompareResult { Equal = "EQUAL", Greater = "GREATER", Less = "LESS", NotEqual = "NOT_EQUAL" });
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum CompareCompareTarget {
-    Version = 0,
-    Create = 1,
-    Mod = 2,
-    Value = 3,
-    Lease = 4,
-}
-
-named!(CompareCompareTarget { Version = "VERSION", Create = "CREATE", Mod = "MOD", Value = "VALUE", Lease = "LEASE" });
+enumeration!(CompareCompareTarget {
+    Version = 0 "VERSION",
+    Create = 1 "CREATE",
+    Mod = 2 "MOD",
+    Value = 3 "VALUE",
+    Lease = 4 "LEASE",
+});
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(try_from = "CompareRead")]
 pub struct Compare {
     #[prost(enumeration = "CompareCompareResult", tag = "1")]
-    #[serde(
-        serialize_with = "json::name::serialize::<CompareCompareResult, _>",
-        deserialize_with = "json::name::deserialize::<CompareCompareResult, _>",
-        skip_serializing_if = "json::is_default"
-    )]
+    #[serde(with = "CompareCompareResult", skip_serializing_if = "json::is_default")]
     pub result: i32,
     #[prost(enumeration = "CompareCompareTarget", tag = "2")]
-    #[serde(
-        serialize_with = "json::name::serialize::<CompareCompareTarget, _>",
-        deserialize_with = "json::name::deserialize::<CompareCompareTarget, _>",
-        skip_serializing_if = "json::is_default"
-    )]
+    #[serde(with = "CompareCompareTarget", skip_serializing_if = "json::is_default")]
     pub target: i32,
     #[prost(bytes = "bytes", tag = "3")]
     #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
@@ -263,77 +147,50 @@ pub struct Compare {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CompareTargetUnion {
     #[prost(int64, tag = "4")]
-    #[serde(rename = "version", with = "json::integer")]
+    #[serde(with = "json::integer")]
     Version(i64),
     #[prost(int64, tag = "5")]
-    #[serde(rename = "create_revision", alias = "createRevision", with = "json::integer")]
+    #[serde(with = "json::integer")]
     CreateRevision(i64),
     #[prost(int64, tag = "6")]
-    #[serde(rename = "mod_revision", alias = "modRevision", with = "json::integer")]
+    #[serde(with = "json::integer")]
     ModRevision(i64),
     #[prost(bytes = "bytes", tag = "7")]
-    #[serde(rename = "value", with = "json::base64")]
+    #[serde(with = "json::base64")]
     Value(Bytes),
     #[prost(int64, tag = "8")]
-    #[serde(rename = "lease", with = "json::integer")]
+    #[serde(with = "json::integer")]
     Lease(i64),
 }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TxnRequest {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub compare: Vec<Compare>,
-    #[prost(message, repeated, tag = "2")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub success: Vec<RequestOp>,
-    #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub failure: Vec<RequestOp>,
-}
+messages! {
+    TxnRequest {
+        1 compare: repeated Compare,
+        2 success: repeated RequestOp,
+        3 failure: repeated RequestOp,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TxnResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(bool, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub succeeded: bool,
-    #[prost(message, repeated, tag = "3")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub responses: Vec<ResponseOp>,
-}
+    TxnResponse {
+        1 header: optional ResponseHeader,
+        2 succeeded: bool,
+        3 responses: repeated ResponseOp,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CompactionRequest {
-    #[prost(int64, tag = "1")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub revision: i64,
-    #[prost(bool, tag = "2")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub physical: bool,
-}
+    CompactionRequest {
+        1 revision: int64,
+        2 physical: bool,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CompactionResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-}
+    CompactionResponse {
+        1 header: optional ResponseHeader,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RangeStreamResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(alias = "rangeResponse", skip_serializing_if = "Option::is_none")]
-    pub range_response: Option<RangeResponse>,
+    RangeStreamResponse {
+        1 range_response: optional RangeResponse [alias = "rangeResponse"],
+    }
 }
 
 /// As it is read.
@@ -396,9 +253,9 @@ impl TryFrom<ResponseOpRead> for ResponseOp {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CompareRead {
-    #[serde(deserialize_with = "json::name::deserialize::<CompareCompareResult, _>")]
+    #[serde(deserialize_with = "CompareCompareResult::deserialize")]
     result: i32,
-    #[serde(deserialize_with = "json::name::deserialize::<CompareCompareTarget, _>")]
+    #[serde(deserialize_with = "CompareCompareTarget::deserialize")]
     target: i32,
     #[serde(deserialize_with = "json::base64::deserialize")]
     key: Bytes,

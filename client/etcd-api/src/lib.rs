@@ -8,6 +8,7 @@
 
 pub mod auth;
 pub mod cluster;
+mod define;
 pub mod election;
 pub mod entry;
 mod errors;

@@ -1,45 +1,24 @@
 //! Locks by name (`v3lockpb`).
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-
 use super::header::ResponseHeader;
-use crate::json;
+use crate::define::messages;
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LockRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub name: Bytes,
-    #[prost(int64, tag = "2")]
-    #[serde(with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub lease: i64,
-}
+messages! {
+    LockRequest {
+        1 name: bytes,
+        2 lease: int64,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LockResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-}
+    LockResponse {
+        1 header: optional ResponseHeader,
+        2 key: bytes,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UnlockRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-}
+    UnlockRequest {
+        1 key: bytes,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UnlockResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
+    UnlockResponse {
+        1 header: optional ResponseHeader,
+    }
 }

@@ -1,12 +1,11 @@
 //! Watches.
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::entry::Event;
 use super::header::ResponseHeader;
+use crate::define::{enumeration, messages};
 use crate::json;
-use crate::json::named;
 
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(try_from = "WatchRequestRead")]
@@ -17,99 +16,46 @@ pub struct WatchRequest {
 }
 
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum WatchRequestRequestUnion {
     #[prost(message, tag = "1")]
-    #[serde(rename = "create_request", alias = "createRequest")]
     CreateRequest(WatchCreateRequest),
     #[prost(message, tag = "2")]
-    #[serde(rename = "cancel_request", alias = "cancelRequest")]
     CancelRequest(WatchCancelRequest),
     #[prost(message, tag = "3")]
-    #[serde(rename = "progress_request", alias = "progressRequest")]
     ProgressRequest(WatchProgressRequest),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
-pub enum WatchCreateRequestFilterType {
-    Noput = 0,
-    Nodelete = 1,
-}
+enumeration!(WatchCreateRequestFilterType { Noput = 0 "NOPUT", Nodelete = 1 "NODELETE" });
 
-named!(WatchCreateRequestFilterType { Noput = "NOPUT", Nodelete = "NODELETE" });
+messages! {
+    WatchCreateRequest {
+        1 key: bytes,
+        2 range_end: bytes [alias = "rangeEnd"],
+        3 start_revision: int64 [alias = "startRevision"],
+        4 progress_notify: bool [alias = "progressNotify"],
+        5 filters: repeated enumeration "WatchCreateRequestFilterType",
+        6 prev_kv: bool [alias = "prevKv"],
+        7 watch_id: int64 [alias = "watchId"],
+        8 fragment: bool,
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WatchCreateRequest {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub key: Bytes,
-    #[prost(bytes = "bytes", tag = "2")]
-    #[serde(alias = "rangeEnd", with = "json::base64", skip_serializing_if = "json::is_default")]
-    pub range_end: Bytes,
-    #[prost(int64, tag = "3")]
-    #[serde(alias = "startRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub start_revision: i64,
-    #[prost(bool, tag = "4")]
-    #[serde(alias = "progressNotify", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub progress_notify: bool,
-    #[prost(enumeration = "WatchCreateRequestFilterType", repeated, tag = "5")]
-    #[serde(
-        serialize_with = "json::names::serialize::<WatchCreateRequestFilterType, _>",
-        deserialize_with = "json::names::deserialize::<WatchCreateRequestFilterType, _>",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub filters: Vec<i32>,
-    #[prost(bool, tag = "6")]
-    #[serde(alias = "prevKv", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub prev_kv: bool,
-    #[prost(int64, tag = "7")]
-    #[serde(alias = "watchId", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub watch_id: i64,
-    #[prost(bool, tag = "8")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub fragment: bool,
-}
+    WatchCancelRequest {
+        1 watch_id: int64 [alias = "watchId"],
+    }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WatchCancelRequest {
-    #[prost(int64, tag = "1")]
-    #[serde(alias = "watchId", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub watch_id: i64,
-}
+    WatchProgressRequest {}
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WatchProgressRequest {}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WatchResponse {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub header: Option<ResponseHeader>,
-    #[prost(int64, tag = "2")]
-    #[serde(alias = "watchId", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub watch_id: i64,
-    #[prost(bool, tag = "3")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub created: bool,
-    #[prost(bool, tag = "4")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub canceled: bool,
-    #[prost(int64, tag = "5")]
-    #[serde(alias = "compactRevision", with = "json::integer", skip_serializing_if = "json::is_default")]
-    pub compact_revision: i64,
-    #[prost(string, tag = "6")]
-    #[serde(alias = "cancelReason", deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub cancel_reason: String,
-    #[prost(bool, tag = "7")]
-    #[serde(deserialize_with = "json::nullable", skip_serializing_if = "json::is_default")]
-    pub fragment: bool,
-    #[prost(message, repeated, tag = "11")]
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "json::nullable")]
-    pub events: Vec<Event>,
+    WatchResponse {
+        1 header: optional ResponseHeader,
+        2 watch_id: int64 [alias = "watchId"],
+        3 created: bool,
+        4 canceled: bool,
+        5 compact_revision: int64 [alias = "compactRevision"],
+        6 cancel_reason: string [alias = "cancelReason"],
+        7 fragment: bool,
+        11 events: repeated Event,
+    }
 }
 
 /// As it is read.
