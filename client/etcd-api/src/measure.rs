@@ -113,46 +113,25 @@ impl Measured for WatchRequest {
     }
 }
 
-impl Measured for MemberAddRequest {
-    fn fields() -> Fields {
-        static FIELDS: [(u32, Field); 1] = [(1, Field::Texts)];
-        &FIELDS
-    }
+/// Messages that have one field that is more than a single value.
+macro_rules! with_one {
+    ($($message:ident: $number:literal is $field:expr),* $(,)?) => {
+        $(impl Measured for $message {
+            fn fields() -> Fields {
+                static FIELDS: [(u32, Field); 1] = [($number, $field)];
+                &FIELDS
+            }
+        })*
+    };
 }
 
-impl Measured for MemberUpdateRequest {
-    fn fields() -> Fields {
-        static FIELDS: [(u32, Field); 1] = [(2, Field::Texts)];
-        &FIELDS
-    }
-}
-
-impl Measured for AuthUserAddRequest {
-    fn fields() -> Fields {
-        static FIELDS: [(u32, Field); 1] = [(3, Field::One(&[]))];
-        &FIELDS
-    }
-}
-
-impl Measured for AuthRoleGrantPermissionRequest {
-    fn fields() -> Fields {
-        static FIELDS: [(u32, Field); 1] = [(2, Field::One(&[]))];
-        &FIELDS
-    }
-}
-
-impl Measured for ProclaimRequest {
-    fn fields() -> Fields {
-        static FIELDS: [(u32, Field); 1] = [(1, Field::One(&[]))];
-        &FIELDS
-    }
-}
-
-impl Measured for ResignRequest {
-    fn fields() -> Fields {
-        static FIELDS: [(u32, Field); 1] = [(1, Field::One(&[]))];
-        &FIELDS
-    }
+with_one! {
+    MemberAddRequest: 1 is Field::Texts,
+    MemberUpdateRequest: 2 is Field::Texts,
+    AuthUserAddRequest: 3 is Field::One(&[]),
+    AuthRoleGrantPermissionRequest: 2 is Field::One(&[]),
+    ProclaimRequest: 1 is Field::One(&[]),
+    ResignRequest: 1 is Field::One(&[]),
 }
 
 /// Measures a message as it comes over gRPC. What passes may still turn out not to be one of this kind once it is decoded, but then nothing
