@@ -15,111 +15,65 @@ use quorate_node_core::gateway::failure::{Effect, Failure};
 use tonic::Code;
 
 use crate::header::header;
-use crate::method::{Policy, Unary};
 use crate::status::{Status, known};
 
 /// Lists the members.
-pub struct MemberList;
-
-impl Unary for MemberList {
-    type Request = MemberListRequest;
-    type Response = MemberListResponse;
-    const PATH: &'static str = "/etcdserverpb.Cluster/MemberList";
-    const POLICY: Policy = Policy::KNOWN;
-
-    async fn answer(call: &Call, request: MemberListRequest) -> Result<MemberListResponse, Status> {
-        if request.linearizable {
-            call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
-        }
-        let status = call.api.node.status();
-        Ok(MemberListResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
+pub async fn list(call: &Call, request: MemberListRequest) -> Result<MemberListResponse, Status> {
+    if request.linearizable {
+        call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
     }
+    let status = call.api.node.status();
+    Ok(MemberListResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
 }
 
 /// Takes in a node that was started and waits.
-pub struct MemberAdd;
-
-impl Unary for MemberAdd {
-    type Request = MemberAddRequest;
-    type Response = MemberAddResponse;
-    const PATH: &'static str = "/etcdserverpb.Cluster/MemberAdd";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: MemberAddRequest) -> Result<MemberAddResponse, Status> {
-        let peer_addr = address(&request.peer_urls)?;
-        let status = call.api.node.status();
-        if status.members.iter().any(|member| member.peer_addr == peer_addr) {
-            return Err(known(Error::PeerURLExist));
-        }
-        // The next number: those of members that went may be lower, and none is used twice.
-        let id = status.members.iter().map(|member| member.id).max().unwrap_or(0) + 1;
-        change(call, MemberChange::Add { id, peer_addr: peer_addr.to_owned(), promote: !request.is_learner }).await?;
-        let status = call.api.node.status();
-        let members = all(call, &status);
-        let member = members.iter().find(|member| member.id == id).cloned();
-        Ok(MemberAddResponse { header: Some(header(&call.api, status.revision)), member, members })
+pub async fn add(call: &Call, request: MemberAddRequest) -> Result<MemberAddResponse, Status> {
+    let peer_addr = address(&request.peer_urls)?;
+    let status = call.api.node.status();
+    if status.members.iter().any(|member| member.peer_addr == peer_addr) {
+        return Err(known(Error::PeerURLExist));
     }
+    // The next number: those of members that went may be lower, and none is used twice.
+    let id = status.members.iter().map(|member| member.id).max().unwrap_or(0) + 1;
+    change(call, MemberChange::Add { id, peer_addr: peer_addr.to_owned(), promote: !request.is_learner }).await?;
+    let status = call.api.node.status();
+    let members = all(call, &status);
+    let member = members.iter().find(|member| member.id == id).cloned();
+    Ok(MemberAddResponse { header: Some(header(&call.api, status.revision)), member, members })
 }
 
 /// Lets a member go.
-pub struct MemberRemove;
-
-impl Unary for MemberRemove {
-    type Request = MemberRemoveRequest;
-    type Response = MemberRemoveResponse;
-    const PATH: &'static str = "/etcdserverpb.Cluster/MemberRemove";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: MemberRemoveRequest) -> Result<MemberRemoveResponse, Status> {
-        member(call, request.id)?;
-        change(call, MemberChange::Remove { id: request.id }).await?;
-        let status = call.api.node.status();
-        let mut members = all(call, &status);
-        // This node may hear of it later.
-        members.retain(|member| member.id != request.id);
-        Ok(MemberRemoveResponse { header: Some(header(&call.api, status.revision)), members })
-    }
+pub async fn remove(call: &Call, request: MemberRemoveRequest) -> Result<MemberRemoveResponse, Status> {
+    member(call, request.id)?;
+    change(call, MemberChange::Remove { id: request.id }).await?;
+    let status = call.api.node.status();
+    let mut members = all(call, &status);
+    // This node may hear of it later.
+    members.retain(|member| member.id != request.id);
+    Ok(MemberRemoveResponse { header: Some(header(&call.api, status.revision)), members })
 }
 
 /// Gives a learner a vote.
-pub struct MemberPromote;
-
-impl Unary for MemberPromote {
-    type Request = MemberPromoteRequest;
-    type Response = MemberPromoteResponse;
-    const PATH: &'static str = "/etcdserverpb.Cluster/MemberPromote";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: MemberPromoteRequest) -> Result<MemberPromoteResponse, Status> {
-        if member(call, request.id)?.voter {
-            return Err(known(Error::MemberNotLearner));
-        }
-        change(call, MemberChange::Promote { id: request.id }).await?;
-        let status = call.api.node.status();
-        let mut members = all(call, &status);
-        members.iter_mut().filter(|member| member.id == request.id).for_each(|member| member.is_learner = false);
-        Ok(MemberPromoteResponse { header: Some(header(&call.api, status.revision)), members })
+pub async fn promote(call: &Call, request: MemberPromoteRequest) -> Result<MemberPromoteResponse, Status> {
+    if member(call, request.id)?.voter {
+        return Err(known(Error::MemberNotLearner));
     }
+    change(call, MemberChange::Promote { id: request.id }).await?;
+    let status = call.api.node.status();
+    let mut members = all(call, &status);
+    members.iter_mut().filter(|member| member.id == request.id).for_each(|member| member.is_learner = false);
+    Ok(MemberPromoteResponse { header: Some(header(&call.api, status.revision)), members })
 }
 
 /// A member keeps its address: the same one again is no change, another is refused.
-pub struct MemberUpdate;
-
-impl Unary for MemberUpdate {
-    type Request = MemberUpdateRequest;
-    type Response = MemberUpdateResponse;
-    const PATH: &'static str = "/etcdserverpb.Cluster/MemberUpdate";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: MemberUpdateRequest) -> Result<MemberUpdateResponse, Status> {
-        let peer_addr = address(&request.peer_urls)?;
-        if member(call, request.id)?.peer_addr != peer_addr {
-            let why = "quorate: a member says its address itself: restart it with another --peer-advertise";
-            return Err(Status::new(Code::FailedPrecondition, why));
-        }
-        let status = call.api.node.status();
-        Ok(MemberUpdateResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
+pub async fn update(call: &Call, request: MemberUpdateRequest) -> Result<MemberUpdateResponse, Status> {
+    let peer_addr = address(&request.peer_urls)?;
+    if member(call, request.id)?.peer_addr != peer_addr {
+        let why = "quorate: a member says its address itself: restart it with another --peer-advertise";
+        return Err(Status::new(Code::FailedPrecondition, why));
     }
+    let status = call.api.node.status();
+    Ok(MemberUpdateResponse { header: Some(header(&call.api, status.revision)), members: all(call, &status) })
 }
 
 fn all(call: &Call, status: &StatusAnswer) -> Vec<Member> {

@@ -24,11 +24,8 @@ use quorate_node_core::timings::{self, Part};
 use quorate_threads::watchdog;
 use tonic::Code;
 
-use crate::kv::{DeleteRange, Range, Txn};
-use crate::lease::{self, LeaseGrant};
-use crate::method::Unary;
-use crate::range;
 use crate::status::Status;
+use crate::{kv, lease, range};
 
 /// Seconds that a lease lives which nobody brought along.
 const LEASE_SECONDS: i64 = 60;
@@ -66,7 +63,7 @@ pub async fn enter(call: &Call, name: &[u8], lease: i64, value: &Bytes) -> Resul
     range::key(&place_of(name, if lease == 0 { i64::MAX } else { lease }))?;
     let is_own_lease = lease == 0;
     let lease = match lease {
-        0 => LeaseGrant::answer(&inner(call), LeaseGrantRequest { ttl: LEASE_SECONDS, id: 0 }).await?.id,
+        0 => lease::grant(&inner(call), LeaseGrantRequest { ttl: LEASE_SECONDS, id: 0 }).await?.id,
         given => given,
     };
     let key = place_of(name, lease);
@@ -77,7 +74,7 @@ pub async fn enter(call: &Call, name: &[u8], lease: i64, value: &Bytes) -> Resul
         success: vec![RequestOp { request: Some(RequestOpRequest::RequestPut(put)) }],
         failure: vec![RequestOp { request: Some(RequestOpRequest::RequestRange(get)) }],
     };
-    let done = Txn::answer(&inner(call), request).await.map_err(without_code)?;
+    let done = kv::txn(&inner(call), request).await.map_err(without_code)?;
     let header = done.header.unwrap_or_default();
     let before = done.responses.into_iter().find_map(|response| match response.response {
         Some(ResponseOpResponse::ResponseRange(found)) => found.kvs.into_iter().next(),
@@ -137,7 +134,7 @@ async fn until_first(call: &Call, name: &[u8], place: &Place) -> Result<(), Stat
         call.caller().is_known()?;
     }
     let own = RangeRequest { key: place.key.clone(), ..RangeRequest::default() };
-    let own = Range::answer(&inner(call), own).await?;
+    let own = kv::range(&inner(call), own).await?;
     match own.kvs.first() {
         Some(entry) if entry.create_revision == place.revision => Ok(()),
         _ => Err(Status::new(Code::Unknown, SESSION_EXPIRED)),
@@ -151,7 +148,7 @@ async fn last_before(call: &Call, name: &[u8], revision: i64) -> Result<Option<K
         max_create_revision: revision - 1,
         ..line(name)
     };
-    Ok(Range::answer(call, request).await?.kvs.into_iter().next())
+    Ok(kv::range(call, request).await?.kvs.into_iter().next())
 }
 
 /// Asks who came first, of all in the line.
@@ -178,7 +175,7 @@ async fn renew(call: &Call, id: i64) -> Result<(), Status> {
 /// Takes a key out of the line.
 pub async fn leave(call: &Call, key: &Bytes) -> Result<ResponseHeader, Status> {
     let request = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
-    Ok(DeleteRange::answer(&inner(call), request).await?.header.unwrap_or_default())
+    Ok(kv::delete_range(&inner(call), request).await?.header.unwrap_or_default())
 }
 
 /// Leaves the line when it is dropped, unless it was told to stay.

@@ -16,59 +16,38 @@ use quorate_etcd_api::entry::{EventEventType, KeyValue};
 use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, RequestOpRequest, TxnRequest};
 use quorate_etcd_api::watch::{WatchCreateRequest, WatchRequest, WatchRequestRequestUnion, WatchResponse};
-use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::call::Call;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::contend::{self, Place};
-use crate::kv::{Range, Txn};
-use crate::method::{Exchange, Policy, Unary};
 use crate::status::Status;
-use crate::watch::Watch;
+use crate::{kv, watch};
 
 const NO_LEADER: &str = "election: no leader";
 const NOT_LEADER: &str = "election: not leader";
 const NO_LEADER_KEY: &str = "\"leader\" field must be provided";
 
 /// Waits to be elected.
-pub struct Campaign;
-
-impl Unary for Campaign {
-    type Request = CampaignRequest;
-    type Response = CampaignResponse;
-    const PATH: &'static str = "/v3electionpb.Election/Campaign";
-    const POLICY: Policy = Policy { waits: true, ..Policy::write(RequestClass::Coordination) };
-
-    async fn answer(call: &Call, request: CampaignRequest) -> Result<CampaignResponse, Status> {
-        let CampaignRequest { name, lease, value } = request;
-        let place = contend::enter(call, &name, lease, &value).await?;
-        if place.before.as_ref().is_some_and(|entry| entry.value != value) {
-            proclaim(call, &place.key, place.revision, place.lease, value).await?;
-        }
-        contend::wait_turn(call, &name, &place).await?;
-        let Place { key, revision: rev, lease, header, .. } = place;
-        Ok(CampaignResponse { header: Some(header), leader: Some(LeaderKey { name, key, rev, lease }) })
+pub async fn campaign(call: &Call, request: CampaignRequest) -> Result<CampaignResponse, Status> {
+    let CampaignRequest { name, lease, value } = request;
+    let place = contend::enter(call, &name, lease, &value).await?;
+    if place.before.as_ref().is_some_and(|entry| entry.value != value) {
+        say(call, &place.key, place.revision, place.lease, value).await?;
     }
+    contend::wait_turn(call, &name, &place).await?;
+    let Place { key, revision: rev, lease, header, .. } = place;
+    Ok(CampaignResponse { header: Some(header), leader: Some(LeaderKey { name, key, rev, lease }) })
 }
 
 /// Says something else of the leader.
-pub struct Proclaim;
-
-impl Unary for Proclaim {
-    type Request = ProclaimRequest;
-    type Response = ProclaimResponse;
-    const PATH: &'static str = "/v3electionpb.Election/Proclaim";
-    const POLICY: Policy = Policy::write(RequestClass::Coordination);
-
-    async fn answer(call: &Call, request: ProclaimRequest) -> Result<ProclaimResponse, Status> {
-        let LeaderKey { key, rev, lease, .. } = request.leader.ok_or_else(|| unknown(NO_LEADER_KEY))?;
-        let header = proclaim(call, &key, rev, lease, request.value).await?;
-        Ok(ProclaimResponse { header: Some(header) })
-    }
+pub async fn proclaim(call: &Call, request: ProclaimRequest) -> Result<ProclaimResponse, Status> {
+    let LeaderKey { key, rev, lease, .. } = request.leader.ok_or_else(|| unknown(NO_LEADER_KEY))?;
+    let header = say(call, &key, rev, lease, request.value).await?;
+    Ok(ProclaimResponse { header: Some(header) })
 }
 
-async fn proclaim(call: &Call, key: &Bytes, rev: i64, lease: i64, value: Bytes) -> Result<ResponseHeader, Status> {
+async fn say(call: &Call, key: &Bytes, rev: i64, lease: i64, value: Bytes) -> Result<ResponseHeader, Status> {
     let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
     let (header, is_leader) = if_created_at(call, key, rev, RequestOpRequest::RequestPut(put)).await?;
     if is_leader { Ok(header) } else { Err(unknown(NOT_LEADER)) }
@@ -86,79 +65,51 @@ async fn if_created_at(
         success: vec![RequestOp { request: Some(what) }],
         failure: Vec::new(),
     };
-    let done = Txn::answer(&contend::inner(call), request).await.map_err(contend::without_code)?;
+    let done = kv::txn(&contend::inner(call), request).await.map_err(contend::without_code)?;
     Ok((done.header.unwrap_or_default(), done.succeeded))
 }
 
 /// Leads no longer.
-pub struct Resign;
-
-impl Unary for Resign {
-    type Request = ResignRequest;
-    type Response = ResignResponse;
-    const PATH: &'static str = "/v3electionpb.Election/Resign";
-    const POLICY: Policy = Policy::write(RequestClass::Coordination);
-
-    async fn answer(call: &Call, request: ResignRequest) -> Result<ResignResponse, Status> {
-        let LeaderKey { key, rev, .. } = request.leader.ok_or_else(|| unknown(NO_LEADER_KEY))?;
-        let delete = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
-        // Who is gone already has resigned.
-        let (header, _) = if_created_at(call, &key, rev, RequestOpRequest::RequestDeleteRange(delete)).await?;
-        Ok(ResignResponse { header: Some(header) })
-    }
+pub async fn resign(call: &Call, request: ResignRequest) -> Result<ResignResponse, Status> {
+    let LeaderKey { key, rev, .. } = request.leader.ok_or_else(|| unknown(NO_LEADER_KEY))?;
+    let delete = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
+    // Who is gone already has resigned.
+    let (header, _) = if_created_at(call, &key, rev, RequestOpRequest::RequestDeleteRange(delete)).await?;
+    Ok(ResignResponse { header: Some(header) })
 }
 
 /// Tells who leads.
-pub struct Leader;
-
-impl Unary for Leader {
-    type Request = LeaderRequest;
-    type Response = LeaderResponse;
-    const PATH: &'static str = "/v3electionpb.Election/Leader";
-    const POLICY: Policy = Policy::read(RequestClass::Coordination);
-
-    async fn answer(call: &Call, request: LeaderRequest) -> Result<LeaderResponse, Status> {
-        match first(call, &request.name).await? {
-            (header, Some(leader)) => Ok(LeaderResponse { header: Some(header), kv: Some(leader) }),
-            (_, None) => Err(unknown(NO_LEADER)),
-        }
+pub async fn leader(call: &Call, request: LeaderRequest) -> Result<LeaderResponse, Status> {
+    match first(call, &request.name).await? {
+        (header, Some(leader)) => Ok(LeaderResponse { header: Some(header), kv: Some(leader) }),
+        (_, None) => Err(unknown(NO_LEADER)),
     }
 }
 
 async fn first(call: &Call, name: &[u8]) -> Result<(ResponseHeader, Option<KeyValue>), Status> {
-    let found = Range::answer(&contend::inner(call), contend::line(name)).await.map_err(contend::without_code)?;
+    let found = kv::range(&contend::inner(call), contend::line(name)).await.map_err(contend::without_code)?;
     Ok((found.header.unwrap_or_default(), found.kvs.into_iter().next()))
 }
 
 /// Tells who leads, and of each change.
-pub struct Observe;
-
-impl Exchange for Observe {
-    type Request = LeaderRequest;
-    type Response = LeaderResponse;
-    const PATH: &'static str = "/v3electionpb.Election/Observe";
-    const POLICY: Policy = Policy::read(RequestClass::Coordination);
-    const GOES_ON: bool = true;
-
-    fn open(
-        call: Arc<Call>,
-        mut requests: BoxStream<'static, Result<LeaderRequest, Status>>,
-        stop: CancellationToken,
-    ) -> BoxStream<'static, Result<LeaderResponse, Status>> {
-        let begun = async move {
-            let request = requests.next().await.unwrap_or_else(|| Ok(LeaderRequest::default()))?;
-            Ok::<_, Status>(Observer::new(call, request.name))
-        };
-        let answers = futures::stream::once(begun).flat_map(|observer| match observer {
-            Err(status) => futures::stream::iter([Err(status)]).boxed(),
-            Ok(observer) => futures::stream::try_unfold(observer, |mut observer| async {
-                let next = observer.next().await?;
-                Ok(next.map(|leader| (leader, observer)))
-            })
-            .boxed(),
-        });
-        answers.take_until(stop.cancelled_owned()).boxed()
-    }
+pub fn observe(
+    call: Arc<Call>,
+    mut requests: BoxStream<'static, Result<LeaderRequest, Status>>,
+    stop: CancellationToken,
+) -> BoxStream<'static, Result<LeaderResponse, Status>> {
+    let begun = async move {
+        let request = requests.next().await.unwrap_or_else(|| Ok(LeaderRequest::default()))?;
+        Ok::<_, Status>(Observer::new(call, request.name))
+    };
+    let answers = futures::stream::once(begun).flat_map(|observer| match observer {
+        Err(status) => futures::stream::iter([Err(status)]).boxed(),
+        Ok(observer) => futures::stream::try_unfold(observer, |mut observer| async {
+            let next = observer.next().await?;
+            Ok(next.map(|leader| (leader, observer)))
+        })
+        .boxed(),
+    });
+    answers.take_until(stop.cancelled_owned()).boxed()
 }
 
 /// Somebody who wants to know who leads.
@@ -223,7 +174,7 @@ impl Observer {
     fn watch(&self, request: WatchCreateRequest) -> BoxStream<'static, Result<WatchResponse, Status>> {
         let create = WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(request)) };
         let requests = futures::stream::once(async { Ok(create) }).chain(futures::stream::pending()).boxed();
-        Watch::open(Arc::clone(&self.call), requests, CancellationToken::new())
+        watch::open(Arc::clone(&self.call), requests, CancellationToken::new())
     }
 
     fn take(&mut self, response: WatchResponse, is_of_leader: bool) -> Result<(), Status> {

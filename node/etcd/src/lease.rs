@@ -15,7 +15,6 @@ use quorate_etcd_api::lease::{
 };
 use quorate_machine::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
 use quorate_machine::types::{Action, Outcome, Rejection, SessionId, SessionOp, SessionReply};
-use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission, Requirement, Visit};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::decide::decide;
@@ -26,10 +25,8 @@ use quorate_node_core::gateway::scan::scan;
 use tokio_util::sync::CancellationToken;
 
 use crate::header::header;
-use crate::method::{Exchange, Policy, Unary};
 use crate::status::{self, Status, known};
 
-const COORDINATION: Policy = Policy::write(RequestClass::Coordination);
 /// Longest time to live that etcd takes.
 const TTL_MAX: i64 = 9_000_000_000;
 /// Leases read at once.
@@ -38,39 +35,30 @@ const NOT_CHOSEN: &str =
     "quorate: an id of one's own is above 0, and none of those that the cluster gives, from 2^62 to 2^62 + 2^48";
 
 /// Begins a lease.
-pub struct LeaseGrant;
-
-impl Unary for LeaseGrant {
-    type Request = LeaseGrantRequest;
-    type Response = LeaseGrantResponse;
-    const PATH: &'static str = "/etcdserverpb.Lease/LeaseGrant";
-    const POLICY: Policy = COORDINATION;
-
-    async fn answer(call: &Call, request: LeaseGrantRequest) -> Result<LeaseGrantResponse, Status> {
-        if request.ttl > TTL_MAX {
-            return Err(known(Error::LeaseTTLTooLarge));
-        }
-        let ttl = request.ttl.clamp(1, (SESSION_TTL_MS_MAX / 1_000) as i64);
-        let (owner, labels) = ("etcd lease".to_owned(), Vec::new());
-        let ttl_ms = ttl as u64 * 1_000;
-        let op = match request.id {
-            0 => SessionOp::Create { ttl_ms, owner, labels },
-            id => match SessionId::chosen(id) {
-                Some(id) => SessionOp::CreateAs { id, ttl_ms, owner, labels },
-                None => return Err(not_chosen(call, id).await?),
-            },
-        };
-        let reply = decide(call, Action::Session(op), false).await?;
-        match &reply.outcome {
-            Outcome::Session(SessionReply::Created { id, .. }) => Ok(LeaseGrantResponse {
-                header: Some(header(&call.api, reply.revision)),
-                id: id.lease(),
-                ttl,
-                error: String::new(),
-            }),
-            Outcome::Rejected(Rejection::SessionExists(_)) => Err(known(Error::LeaseExist)),
-            _ => Err(status::of_reply("", &reply)),
-        }
+pub async fn grant(call: &Call, request: LeaseGrantRequest) -> Result<LeaseGrantResponse, Status> {
+    if request.ttl > TTL_MAX {
+        return Err(known(Error::LeaseTTLTooLarge));
+    }
+    let ttl = request.ttl.clamp(1, (SESSION_TTL_MS_MAX / 1_000) as i64);
+    let (owner, labels) = ("etcd lease".to_owned(), Vec::new());
+    let ttl_ms = ttl as u64 * 1_000;
+    let op = match request.id {
+        0 => SessionOp::Create { ttl_ms, owner, labels },
+        id => match SessionId::chosen(id) {
+            Some(id) => SessionOp::CreateAs { id, ttl_ms, owner, labels },
+            None => return Err(not_chosen(call, id).await?),
+        },
+    };
+    let reply = decide(call, Action::Session(op), false).await?;
+    match &reply.outcome {
+        Outcome::Session(SessionReply::Created { id, .. }) => Ok(LeaseGrantResponse {
+            header: Some(header(&call.api, reply.revision)),
+            id: id.lease(),
+            ttl,
+            error: String::new(),
+        }),
+        Outcome::Rejected(Rejection::SessionExists(_)) => Err(known(Error::LeaseExist)),
+        _ => Err(status::of_reply("", &reply)),
     }
 }
 
@@ -87,49 +75,30 @@ async fn not_chosen(call: &Call, id: i64) -> Result<Status, Status> {
 }
 
 /// Ends a lease.
-pub struct LeaseRevoke;
-
-impl Unary for LeaseRevoke {
-    type Request = LeaseRevokeRequest;
-    type Response = LeaseRevokeResponse;
-    const PATH: &'static str = "/etcdserverpb.Lease/LeaseRevoke";
-    const POLICY: Policy = COORDINATION.for_owners();
-
-    async fn answer(call: &Call, request: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Status> {
-        let id = SessionId::of_lease(request.id).ok_or_else(|| known(Error::LeaseNotFound))?;
-        let reply = decide(call, Action::Session(SessionOp::End(id)), false).await?;
-        match &reply.outcome {
-            Outcome::Session(SessionReply::Ended(_)) => {
-                Ok(LeaseRevokeResponse { header: Some(header(&call.api, reply.revision)) })
-            }
-            _ => Err(status::of_reply("", &reply)),
+pub async fn revoke(call: &Call, request: LeaseRevokeRequest) -> Result<LeaseRevokeResponse, Status> {
+    let id = SessionId::of_lease(request.id).ok_or_else(|| known(Error::LeaseNotFound))?;
+    let reply = decide(call, Action::Session(SessionOp::End(id)), false).await?;
+    match &reply.outcome {
+        Outcome::Session(SessionReply::Ended(_)) => {
+            Ok(LeaseRevokeResponse { header: Some(header(&call.api, reply.revision)) })
         }
+        _ => Err(status::of_reply("", &reply)),
     }
 }
 
 /// Lets leases live on: an answer for each question.
-pub struct LeaseKeepAlive;
-
-impl Exchange for LeaseKeepAlive {
-    type Request = LeaseKeepAliveRequest;
-    type Response = LeaseKeepAliveResponse;
-    const PATH: &'static str = "/etcdserverpb.Lease/LeaseKeepAlive";
-    const POLICY: Policy = Policy { is_vital: true, ..Policy::read(RequestClass::Coordination).for_owners() };
-    const GOES_ON: bool = false;
-
-    fn open(
-        call: Arc<Call>,
-        requests: BoxStream<'static, Result<LeaseKeepAliveRequest, Status>>,
-        stop: CancellationToken,
-    ) -> BoxStream<'static, Result<LeaseKeepAliveResponse, Status>> {
-        requests
-            .then(move |request| {
-                let call = Arc::clone(&call);
-                async move { keep_alive(&call, request?.id).await }
-            })
-            .take_until(stop.cancelled_owned())
-            .boxed()
-    }
+pub fn keep_alives(
+    call: Arc<Call>,
+    requests: BoxStream<'static, Result<LeaseKeepAliveRequest, Status>>,
+    stop: CancellationToken,
+) -> BoxStream<'static, Result<LeaseKeepAliveResponse, Status>> {
+    requests
+        .then(move |request| {
+            let call = Arc::clone(&call);
+            async move { keep_alive(&call, request?.id).await }
+        })
+        .take_until(stop.cancelled_owned())
+        .boxed()
 }
 
 /// Lets a lease live on; its time is 0 where it is over.
@@ -150,58 +119,40 @@ pub async fn keep_alive(call: &Call, id: i64) -> Result<LeaseKeepAliveResponse, 
 }
 
 /// Tells how long a lease lives, and what hangs on it.
-pub struct LeaseTimeToLive;
-
-impl Unary for LeaseTimeToLive {
-    type Request = LeaseTimeToLiveRequest;
-    type Response = LeaseTimeToLiveResponse;
-    const PATH: &'static str = "/etcdserverpb.Lease/LeaseTimeToLive";
-    const POLICY: Policy = Policy::read(RequestClass::Coordination);
-
-    async fn answer(call: &Call, request: LeaseTimeToLiveRequest) -> Result<LeaseTimeToLiveResponse, Status> {
-        call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
-        let over = |revision| LeaseTimeToLiveResponse {
-            header: Some(header(&call.api, revision)),
-            id: request.id,
-            ttl: -1,
-            ..LeaseTimeToLiveResponse::default()
-        };
-        let Some(id) = SessionId::of_lease(request.id) else { return Ok(over(call.api.node.position().revision)) };
-        let seen = call.api.node.session(id, SESSION_ATTACHED_MAX as usize);
-        let seen = seen.map_err(|fault| Failure::from_fault(&fault))?;
-        let Some(held) = seen.found else { return Ok(over(seen.at.revision)) };
-        call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Session(id)))?;
-        let left_ms = held.row.expires_at.saturating_sub(seen.at.clock);
-        let keys = held.keys.iter().filter(|_| request.keys).map(|key| Bytes::copy_from_slice(key.as_bytes()));
-        Ok(LeaseTimeToLiveResponse {
-            header: Some(header(&call.api, seen.at.revision)),
-            id: request.id,
-            ttl: left_ms.div_ceil(1_000) as i64,
-            granted_ttl: (held.row.ttl_ms / 1_000) as i64,
-            keys: keys.collect(),
-        })
-    }
+pub async fn time_to_live(call: &Call, request: LeaseTimeToLiveRequest) -> Result<LeaseTimeToLiveResponse, Status> {
+    call.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
+    let over = |revision| LeaseTimeToLiveResponse {
+        header: Some(header(&call.api, revision)),
+        id: request.id,
+        ttl: -1,
+        ..LeaseTimeToLiveResponse::default()
+    };
+    let Some(id) = SessionId::of_lease(request.id) else { return Ok(over(call.api.node.position().revision)) };
+    let seen = call.api.node.session(id, SESSION_ATTACHED_MAX as usize);
+    let seen = seen.map_err(|fault| Failure::from_fault(&fault))?;
+    let Some(held) = seen.found else { return Ok(over(seen.at.revision)) };
+    call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Session(id)))?;
+    let left_ms = held.row.expires_at.saturating_sub(seen.at.clock);
+    let keys = held.keys.iter().filter(|_| request.keys).map(|key| Bytes::copy_from_slice(key.as_bytes()));
+    Ok(LeaseTimeToLiveResponse {
+        header: Some(header(&call.api, seen.at.revision)),
+        id: request.id,
+        ttl: left_ms.div_ceil(1_000) as i64,
+        granted_ttl: (held.row.ttl_ms / 1_000) as i64,
+        keys: keys.collect(),
+    })
 }
 
 /// Lists all leases.
-pub struct LeaseLeases;
-
-impl Unary for LeaseLeases {
-    type Request = LeaseLeasesRequest;
-    type Response = LeaseLeasesResponse;
-    const PATH: &'static str = "/etcdserverpb.Lease/LeaseLeases";
-    const POLICY: Policy = Policy::read(RequestClass::Scan);
-
-    async fn answer(call: &Call, _: LeaseLeasesRequest) -> Result<LeaseLeasesResponse, Status> {
-        call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-        let (mut leases, mut after) = (Vec::new(), None);
-        loop {
-            let page = scan(call, move |backend| backend.sessions(after, PAGE)).await?;
-            after = page.found.items.last().map(|(id, _)| *id);
-            leases.extend(page.found.items.iter().map(|(id, _)| LeaseStatus { id: id.lease() }));
-            if !page.found.more {
-                return Ok(LeaseLeasesResponse { header: Some(header(&call.api, page.at.revision)), leases });
-            }
+pub async fn leases(call: &Call, _: LeaseLeasesRequest) -> Result<LeaseLeasesResponse, Status> {
+    call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
+    let (mut leases, mut after) = (Vec::new(), None);
+    loop {
+        let page = scan(call, move |backend| backend.sessions(after, PAGE)).await?;
+        after = page.found.items.last().map(|(id, _)| *id);
+        leases.extend(page.found.items.iter().map(|(id, _)| LeaseStatus { id: id.lease() }));
+        if !page.found.more {
+            return Ok(LeaseLeasesResponse { header: Some(header(&call.api, page.at.revision)), leases });
         }
     }
 }

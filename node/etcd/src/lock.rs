@@ -3,45 +3,25 @@
 use bytes::Bytes;
 use quorate_etcd_api::Error;
 use quorate_etcd_api::lock::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
-use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::call::Call;
 
 use crate::contend;
 use crate::header::header_now;
-use crate::method::{Policy, Unary};
 use crate::status::{Status, known};
 
 /// Waits for a lock, and takes it.
-pub struct Lock;
-
-impl Unary for Lock {
-    type Request = LockRequest;
-    type Response = LockResponse;
-    const PATH: &'static str = "/v3lockpb.Lock/Lock";
-    const POLICY: Policy = Policy { waits: true, ..Policy::write(RequestClass::Coordination) };
-
-    async fn answer(call: &Call, request: LockRequest) -> Result<LockResponse, Status> {
-        let LockRequest { name, lease } = request;
-        let place = contend::enter(call, &name, lease, &Bytes::new()).await?;
-        contend::wait_turn(call, &name, &place).await?;
-        let header = header_now(&call.api);
-        Ok(LockResponse { header: Some(header), key: place.key })
-    }
+pub async fn lock(call: &Call, request: LockRequest) -> Result<LockResponse, Status> {
+    let LockRequest { name, lease } = request;
+    let place = contend::enter(call, &name, lease, &Bytes::new()).await?;
+    contend::wait_turn(call, &name, &place).await?;
+    let header = header_now(&call.api);
+    Ok(LockResponse { header: Some(header), key: place.key })
 }
 
 /// Gives a lock back.
-pub struct Unlock;
-
-impl Unary for Unlock {
-    type Request = UnlockRequest;
-    type Response = UnlockResponse;
-    const PATH: &'static str = "/v3lockpb.Lock/Unlock";
-    const POLICY: Policy = Policy::write(RequestClass::Coordination);
-
-    async fn answer(call: &Call, request: UnlockRequest) -> Result<UnlockResponse, Status> {
-        if request.key.is_empty() {
-            return Err(known(Error::EmptyKey));
-        }
-        Ok(UnlockResponse { header: Some(contend::leave(call, &request.key).await?) })
+pub async fn unlock(call: &Call, request: UnlockRequest) -> Result<UnlockResponse, Status> {
+    if request.key.is_empty() {
+        return Err(known(Error::EmptyKey));
     }
+    Ok(UnlockResponse { header: Some(contend::leave(call, &request.key).await?) })
 }

@@ -21,7 +21,6 @@ use quorate_machine::query::{ListQuery, ListRead};
 use quorate_machine::trailer::sector_rest;
 use quorate_machine::types::{Entry, Key, Revision};
 use quorate_node_core::backend::Consistency;
-use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::backup;
 use quorate_node_core::gateway::call::Call;
@@ -34,67 +33,48 @@ use tonic::Code;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::header::{header, header_now};
-use crate::method::{Exchange, Policy, Unary};
 use crate::past::revision_of;
-use crate::status::{Status as GrpcStatus, known};
+use crate::status::{Status, known};
 
 /// Tells of this node.
-pub struct Status;
-
-impl Unary for Status {
-    type Request = StatusRequest;
-    type Response = StatusResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/Status";
-    const POLICY: Policy = Policy::KNOWN;
-
-    async fn answer(call: &Call, _: StatusRequest) -> Result<StatusResponse, GrpcStatus> {
-        let status: StatusAnswer = call.api.node.status();
-        let is_self = |member: &&MemberView| member.id == status.node_id;
-        let is_learner = status.members.iter().find(is_self).is_some_and(|member| !member.voter);
-        let bytes = (status.stored_bytes + status.history_bytes) as i64;
-        let emulated = &call.api.settings.etcd_version;
-        Ok(StatusResponse {
-            header: Some(header(&call.api, status.revision)),
-            version: emulated.server.clone(),
-            db_size: bytes,
-            db_size_in_use: bytes,
-            db_size_quota: status.quota_bytes as i64,
-            leader: status.leader_id.unwrap_or(0),
-            raft_index: status.committed_index,
-            raft_applied_index: status.applied_index,
-            raft_term: status.term,
-            errors: status.warnings,
-            is_learner,
-            storage_version: emulated.cluster.clone(),
-            downgrade_info: None,
-        })
-    }
+pub async fn status(call: &Call, _: StatusRequest) -> Result<StatusResponse, Status> {
+    let status: StatusAnswer = call.api.node.status();
+    let is_self = |member: &&MemberView| member.id == status.node_id;
+    let is_learner = status.members.iter().find(is_self).is_some_and(|member| !member.voter);
+    let bytes = (status.stored_bytes + status.history_bytes) as i64;
+    let emulated = &call.api.settings.etcd_version;
+    Ok(StatusResponse {
+        header: Some(header(&call.api, status.revision)),
+        version: emulated.server.clone(),
+        db_size: bytes,
+        db_size_in_use: bytes,
+        db_size_quota: status.quota_bytes as i64,
+        leader: status.leader_id.unwrap_or(0),
+        raft_index: status.committed_index,
+        raft_applied_index: status.applied_index,
+        raft_term: status.term,
+        errors: status.warnings,
+        is_learner,
+        storage_version: emulated.cluster.clone(),
+        downgrade_info: None,
+    })
 }
 
 /// Lists alarms.
-pub struct Alarm;
-
-impl Unary for Alarm {
-    type Request = AlarmRequest;
-    type Response = AlarmResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/Alarm";
-    const POLICY: Policy = Policy::KNOWN;
-
-    async fn answer(call: &Call, request: AlarmRequest) -> Result<AlarmResponse, GrpcStatus> {
-        let status = call.api.node.status();
-        let header = Some(header(&call.api, status.revision));
-        let alarms = match AlarmRequestAlarmAction::try_from(request.action) {
-            Ok(AlarmRequestAlarmAction::Get) => alarms(call, &status),
-            // None stays once its reason is gone, so there is nothing to lower.
-            Ok(AlarmRequestAlarmAction::Deactivate) => Vec::new(),
-            Ok(AlarmRequestAlarmAction::Activate) | Err(_) => {
-                let why = "quorate: alarms follow from what is so, and cannot be raised by a request";
-                return Err(GrpcStatus::new(Code::FailedPrecondition, why));
-            }
-        };
-        let wanted = |alarm: &AlarmMember| request.alarm == AlarmType::None as i32 || alarm.alarm == request.alarm;
-        Ok(AlarmResponse { header, alarms: alarms.into_iter().filter(wanted).collect() })
-    }
+pub async fn alarm(call: &Call, request: AlarmRequest) -> Result<AlarmResponse, Status> {
+    let status = call.api.node.status();
+    let header = Some(header(&call.api, status.revision));
+    let alarms = match AlarmRequestAlarmAction::try_from(request.action) {
+        Ok(AlarmRequestAlarmAction::Get) => alarms(call, &status),
+        // None stays once its reason is gone, so there is nothing to lower.
+        Ok(AlarmRequestAlarmAction::Deactivate) => Vec::new(),
+        Ok(AlarmRequestAlarmAction::Activate) | Err(_) => {
+            let why = "quorate: alarms follow from what is so, and cannot be raised by a request";
+            return Err(Status::new(Code::FailedPrecondition, why));
+        }
+    };
+    let wanted = |alarm: &AlarmMember| request.alarm == AlarmType::None as i32 || alarm.alarm == request.alarm;
+    Ok(AlarmResponse { header, alarms: alarms.into_iter().filter(wanted).collect() })
 }
 
 /// What is wrong with this node, as far as etcd has a word for it.
@@ -107,32 +87,14 @@ fn alarms(call: &Call, status: &StatusAnswer) -> Vec<AlarmMember> {
 }
 
 /// There is nothing to defragment: RocksDB gives room back by itself.
-pub struct Defragment;
-
-impl Unary for Defragment {
-    type Request = DefragmentRequest;
-    type Response = DefragmentResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/Defragment";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, _: DefragmentRequest) -> Result<DefragmentResponse, GrpcStatus> {
-        Ok(DefragmentResponse { header: Some(header_now(&call.api)) })
-    }
+pub async fn defragment(call: &Call, _: DefragmentRequest) -> Result<DefragmentResponse, Status> {
+    Ok(DefragmentResponse { header: Some(header_now(&call.api)) })
 }
 
 /// A hash of all replicated state of this node: equal on nodes that have applied the same.
-pub struct Hash;
-
-impl Unary for Hash {
-    type Request = HashRequest;
-    type Response = HashResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/Hash";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, _: HashRequest) -> Result<HashResponse, GrpcStatus> {
-        let taken = call.api.node.digest();
-        Ok(HashResponse { header: Some(header(&call.api, taken.at.revision)), hash: folded(taken.digest) })
-    }
+pub async fn hash(call: &Call, _: HashRequest) -> Result<HashResponse, Status> {
+    let taken = call.api.node.digest();
+    Ok(HashResponse { header: Some(header(&call.api, taken.at.revision)), hash: folded(taken.digest) })
 }
 
 /// As many bits as the answer has room for, each of which all others have a part in.
@@ -142,28 +104,19 @@ fn folded(digest: u128) -> u32 {
 }
 
 /// A hash of all entries at a revision: equal on all nodes.
-pub struct HashKV;
-
-impl Unary for HashKV {
-    type Request = HashKVRequest;
-    type Response = HashKVResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/HashKV";
-    const POLICY: Policy = Policy { class: RequestClass::Scan, ..Policy::ADMIN };
-
-    async fn answer(call: &Call, request: HashKVRequest) -> Result<HashKVResponse, GrpcStatus> {
-        let at = call.api.node.position();
-        let revision = revision_of(request.revision).unwrap_or(at.revision);
-        let hash = hash_of_entries(call, revision).await?;
-        Ok(HashKVResponse {
-            header: Some(header(&call.api, at.revision)),
-            hash,
-            compact_revision: at.oldest_revision as i64,
-            hash_revision: revision as i64,
-        })
-    }
+pub async fn hash_kv(call: &Call, request: HashKVRequest) -> Result<HashKVResponse, Status> {
+    let at = call.api.node.position();
+    let revision = revision_of(request.revision).unwrap_or(at.revision);
+    let hash = hash_of_entries(call, revision).await?;
+    Ok(HashKVResponse {
+        header: Some(header(&call.api, at.revision)),
+        hash,
+        compact_revision: at.oldest_revision as i64,
+        hash_revision: revision as i64,
+    })
 }
 
-async fn hash_of_entries(call: &Call, revision: Revision) -> Result<u32, GrpcStatus> {
+async fn hash_of_entries(call: &Call, revision: Revision) -> Result<u32, Status> {
     let (mut hasher, mut start) = (Xxh3::new(), Vec::new());
     loop {
         let query = ListQuery {
@@ -202,54 +155,35 @@ fn add_to_hash(hasher: &mut Xxh3, key: &Key, entry: &Entry) {
 }
 
 /// Lets another node lead.
-pub struct MoveLeader;
-
-impl Unary for MoveLeader {
-    type Request = MoveLeaderRequest;
-    type Response = MoveLeaderResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/MoveLeader";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: MoveLeaderRequest) -> Result<MoveLeaderResponse, GrpcStatus> {
-        let status = call.api.node.status();
-        // Any node of ours could pass it on; but clients of etcd look for the leader, and are told where it is not.
-        if status.leader_id != Some(status.node_id) {
-            return Err(known(Error::NotLeader));
-        }
-        if !status.members.iter().any(|member| member.id == request.target_id && member.voter) {
-            return Err(known(Error::BadLeaderTransferee));
-        }
-        let moved = call.api.node.hand_over(Some(request.target_id), call.deadline).await;
-        moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
-        Ok(MoveLeaderResponse { header: Some(header_now(&call.api)) })
+pub async fn move_leader(call: &Call, request: MoveLeaderRequest) -> Result<MoveLeaderResponse, Status> {
+    let status = call.api.node.status();
+    // Any node of ours could pass it on; but clients of etcd look for the leader, and are told where it is not.
+    if status.leader_id != Some(status.node_id) {
+        return Err(known(Error::NotLeader));
     }
+    if !status.members.iter().any(|member| member.id == request.target_id && member.voter) {
+        return Err(known(Error::BadLeaderTransferee));
+    }
+    let moved = call.api.node.hand_over(Some(request.target_id), call.deadline).await;
+    moved.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    Ok(MoveLeaderResponse { header: Some(header_now(&call.api)) })
 }
 
 /// Gives the whole state out, as a backup of ours.
-pub struct Snapshot;
-
-impl Exchange for Snapshot {
-    type Request = SnapshotRequest;
-    type Response = SnapshotResponse;
-    const PATH: &'static str = "/etcdserverpb.Maintenance/Snapshot";
-    const POLICY: Policy = Policy::BACKUP;
-    const GOES_ON: bool = false;
-
-    fn open(
-        call: Arc<Call>,
-        _: BoxStream<'static, Result<SnapshotRequest, GrpcStatus>>,
-        stop: CancellationToken,
-    ) -> BoxStream<'static, Result<SnapshotResponse, GrpcStatus>> {
-        futures::stream::once(snapshot(call))
-            .flat_map(|begun| begun.unwrap_or_else(|status| futures::stream::iter([Err(status)]).boxed()))
-            .take_until(stop.cancelled_owned())
-            .boxed()
-    }
+pub fn snapshot(
+    call: Arc<Call>,
+    _: BoxStream<'static, Result<SnapshotRequest, Status>>,
+    stop: CancellationToken,
+) -> BoxStream<'static, Result<SnapshotResponse, Status>> {
+    futures::stream::once(begin_snapshot(call))
+        .flat_map(|begun| begun.unwrap_or_else(|status| futures::stream::iter([Err(status)]).boxed()))
+        .take_until(stop.cancelled_owned())
+        .boxed()
 }
 
-type Snapshots = BoxStream<'static, Result<SnapshotResponse, GrpcStatus>>;
+type Snapshots = BoxStream<'static, Result<SnapshotResponse, Status>>;
 
-async fn snapshot(call: Arc<Call>) -> Result<Snapshots, GrpcStatus> {
+async fn begin_snapshot(call: Arc<Call>) -> Result<Snapshots, Status> {
     let place = backup::place(&call)?;
     let all = requirement::on_prefix(Permission::Backup, b"");
     call.caller().admit_read(Consistency::Linearizable, call.deadline, &all).await?;
@@ -280,10 +214,10 @@ async fn snapshot(call: Arc<Call>) -> Result<Snapshots, GrpcStatus> {
     .boxed())
 }
 
-fn why_it_ended(error: &io::Error) -> GrpcStatus {
+fn why_it_ended(error: &io::Error) -> Status {
     match error.kind() {
         io::ErrorKind::PermissionDenied => known(Error::PermissionDenied),
-        _ => GrpcStatus::internal(format!("quorate: {error}")),
+        _ => Status::internal(format!("quorate: {error}")),
     }
 }
 

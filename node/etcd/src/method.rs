@@ -3,15 +3,13 @@
 //! Owns that the rest of the way need not know which call it is: messages come as bytes and leave as something that can be written. So
 //! the way of a call is compiled once, not for each of them.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use quorate_etcd_api::measure::{self, Fault, Measure, Measured};
-use quorate_etcd_api::{METHODS, Message, Method};
+use quorate_etcd_api::{Message, Method};
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::call::Call;
@@ -43,6 +41,8 @@ impl Policy {
     /// About this node or the cluster, for whoever says who they are.
     pub const KNOWN: Self =
         Self { class: RequestClass::Node, guard: Guard::Known, writes: false, is_vital: true, waits: false };
+    /// About who asks, for anybody.
+    pub const ANYBODY: Self = Self { guard: Guard::None, ..Self::KNOWN };
     /// About the cluster, for who may administer everything.
     pub const ADMIN: Self = Self { guard: Guard::Admin, is_vital: false, ..Self::KNOWN };
     /// Takes a backup.
@@ -53,6 +53,11 @@ impl Policy {
     /// A read.
     pub const fn read(class: RequestClass) -> Self {
         Self { class, guard: Guard::Judged, writes: false, is_vital: false, waits: false }
+    }
+
+    /// In another place than others of its kind.
+    pub const fn in_class(self, class: RequestClass) -> Self {
+        Self { class, ..self }
     }
 
     /// For the owner of the lease that it names, even without any permission.
@@ -76,42 +81,6 @@ pub trait Asks: Form + Measured {}
 
 impl<T: Form + Measured> Asks for T {}
 
-/// A call with one message each way.
-pub trait Unary: Send + Sync + 'static {
-    /// What is asked.
-    type Request: Asks;
-    /// What is answered.
-    type Response: Form;
-    /// Its path over gRPC.
-    const PATH: &'static str;
-    /// What holds for it.
-    const POLICY: Policy;
-
-    /// Answers.
-    fn answer(call: &Call, request: Self::Request) -> impl Future<Output = Result<Self::Response, Status>> + Send;
-}
-
-/// A call with a stream each way.
-pub trait Exchange: Send + Sync + 'static {
-    /// What comes in.
-    type Request: Asks;
-    /// What goes out.
-    type Response: Form;
-    /// Its path over gRPC.
-    const PATH: &'static str;
-    /// What holds for it.
-    const POLICY: Policy;
-    /// Whether it goes on where nothing more is asked, until the client ends its side.
-    const GOES_ON: bool;
-
-    /// Begins: gives what it answers with. It should end when `stop` says that the connection or the node does.
-    fn open(
-        call: Arc<Call>,
-        requests: BoxStream<'static, Result<Self::Request, Status>>,
-        stop: CancellationToken,
-    ) -> BoxStream<'static, Result<Self::Response, Status>>;
-}
-
 /// A message as it came.
 pub enum Incoming {
     /// Over gRPC.
@@ -124,7 +93,8 @@ pub enum Incoming {
 const MOST: Measure = Measure { elements: limits::ETCD_ELEMENTS_MAX, fields: limits::ETCD_FIELDS_MAX };
 
 impl Incoming {
-    fn read<T: Asks>(self) -> Result<T, Status> {
+    /// Reads it.
+    pub fn read<T: Asks>(self) -> Result<T, Status> {
         self.check::<T>()?;
         match self {
             Self::Proto(bytes) => T::decode(bytes).map_err(|error| Status::internal(error.to_string())),
@@ -215,41 +185,11 @@ pub enum Work {
     Unary(fn(Arc<Call>, Incoming) -> BoxFuture<'static, Answer>),
     /// Streams.
     Exchange {
-        /// See [`Exchange::GOES_ON`].
+        /// Whether it goes on where nothing more is asked, until the client ends its side.
         goes_on: bool,
-        /// See [`Exchange::open`].
+        /// Begins: gives what it answers with. It should end when the token says that the connection or the node does.
         open: fn(Arc<Call>, Questions, CancellationToken) -> Answers,
     },
-}
-
-impl Served {
-    /// A call with one message each way.
-    pub fn unary<U: Unary>() -> Self {
-        Self { method: method(U::PATH), policy: U::POLICY, work: Work::Unary(answer::<U>) }
-    }
-
-    /// A call with streams.
-    pub fn exchange<E: Exchange>() -> Self {
-        let work = Work::Exchange { goes_on: E::GOES_ON, open: open::<E> };
-        Self { method: method(E::PATH), policy: E::POLICY, work }
-    }
-}
-
-fn answer<U: Unary>(call: Arc<Call>, message: Incoming) -> BoxFuture<'static, Answer> {
-    Box::pin(async move {
-        let answer = U::answer(&call, message.read()?).await?;
-        Ok(Box::new(answer) as Box<dyn Outgoing>)
-    })
-}
-
-fn open<E: Exchange>(call: Arc<Call>, questions: Questions, stop: CancellationToken) -> Answers {
-    let requests = questions.map(|message| message.and_then(Incoming::read)).boxed();
-    E::open(call, requests, stop).map(|answer| answer.map(|answer| Box::new(answer) as Box<dyn Outgoing>)).boxed()
-}
-
-/// The entry of a call in the table.
-fn method(path: &str) -> &'static Method {
-    METHODS.iter().find(|method| method.path == path).expect("every call that is served is in the table")
 }
 
 #[cfg(test)]

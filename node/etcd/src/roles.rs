@@ -23,7 +23,6 @@ use tonic::Code;
 
 use crate::auth::is_root;
 use crate::header::{header, header_now};
-use crate::method::{Policy, Unary};
 use crate::status::{Status, known};
 use crate::users::set;
 
@@ -33,134 +32,80 @@ const PAGE: usize = 1_000;
 const TO_THE_END: &[u8] = &[0];
 
 /// Makes a role that allows nothing yet.
-pub struct RoleAdd;
-
-impl Unary for RoleAdd {
-    type Request = AuthRoleAddRequest;
-    type Response = AuthRoleAddResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/RoleAdd";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(call: &Call, request: AuthRoleAddRequest) -> Result<AuthRoleAddResponse, Status> {
-        if request.name.is_empty() {
-            return Err(known(Error::RoleEmpty));
-        }
-        if is_root(&request.name) || find(call, &request.name).await?.is_some() {
-            return Err(known(Error::RoleAlreadyExist));
-        }
-        let header = set(call, AccessOp::SetRole { name: name(&request.name)?, grants: Vec::new() }).await?;
-        Ok(AuthRoleAddResponse { header: Some(header) })
+pub async fn add(call: &Call, request: AuthRoleAddRequest) -> Result<AuthRoleAddResponse, Status> {
+    if request.name.is_empty() {
+        return Err(known(Error::RoleEmpty));
     }
+    if is_root(&request.name) || find(call, &request.name).await?.is_some() {
+        return Err(known(Error::RoleAlreadyExist));
+    }
+    let header = set(call, AccessOp::SetRole { name: name(&request.name)?, grants: Vec::new() }).await?;
+    Ok(AuthRoleAddResponse { header: Some(header) })
 }
 
 /// Shows what a role allows.
-pub struct RoleGet;
-
-impl Unary for RoleGet {
-    type Request = AuthRoleGetRequest;
-    type Response = AuthRoleGetResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/RoleGet";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: AuthRoleGetRequest) -> Result<AuthRoleGetResponse, Status> {
-        let grants = match is_root(&request.role) {
-            true => vec![Grant { permission: Permission::Admin, prefix: Vec::new() }],
-            false => role(call, &request.role).await?.grants,
-        };
-        let header = Some(header_now(&call.api));
-        Ok(AuthRoleGetResponse { header, perm: grants.iter().filter_map(shown).collect() })
-    }
+pub async fn get(call: &Call, request: AuthRoleGetRequest) -> Result<AuthRoleGetResponse, Status> {
+    let grants = match is_root(&request.role) {
+        true => vec![Grant { permission: Permission::Admin, prefix: Vec::new() }],
+        false => role(call, &request.role).await?.grants,
+    };
+    let header = Some(header_now(&call.api));
+    Ok(AuthRoleGetResponse { header, perm: grants.iter().filter_map(shown).collect() })
 }
 
 /// Lists the roles.
-pub struct RoleList;
-
-impl Unary for RoleList {
-    type Request = AuthRoleListRequest;
-    type Response = AuthRoleListResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/RoleList";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, _: AuthRoleListRequest) -> Result<AuthRoleListResponse, Status> {
-        call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-        let (mut roles, mut after) = (Vec::new(), None);
-        loop {
-            let page = scan(call, move |backend| backend.roles(after.as_ref(), PAGE)).await?;
-            after = page.found.items.last().map(|(name, _)| name.clone());
-            roles.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
-            if !page.found.more {
-                return Ok(AuthRoleListResponse { header: Some(header(&call.api, page.at.revision)), roles });
-            }
+pub async fn list(call: &Call, _: AuthRoleListRequest) -> Result<AuthRoleListResponse, Status> {
+    call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
+    let (mut roles, mut after) = (Vec::new(), None);
+    loop {
+        let page = scan(call, move |backend| backend.roles(after.as_ref(), PAGE)).await?;
+        after = page.found.items.last().map(|(name, _)| name.clone());
+        roles.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
+        if !page.found.more {
+            return Ok(AuthRoleListResponse { header: Some(header(&call.api, page.at.revision)), roles });
         }
     }
 }
 
 /// Removes a role that no user has.
-pub struct RoleDelete;
-
-impl Unary for RoleDelete {
-    type Request = AuthRoleDeleteRequest;
-    type Response = AuthRoleDeleteResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/RoleDelete";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(call: &Call, request: AuthRoleDeleteRequest) -> Result<AuthRoleDeleteResponse, Status> {
-        if is_root(&request.role) {
-            return Err(known(Error::InvalidAuthMgmt));
-        }
-        role(call, &request.role).await?;
-        let header = set(call, AccessOp::RemoveRole(name(&request.role)?)).await?;
-        Ok(AuthRoleDeleteResponse { header: Some(header) })
+pub async fn delete(call: &Call, request: AuthRoleDeleteRequest) -> Result<AuthRoleDeleteResponse, Status> {
+    if is_root(&request.role) {
+        return Err(known(Error::InvalidAuthMgmt));
     }
+    role(call, &request.role).await?;
+    let header = set(call, AccessOp::RemoveRole(name(&request.role)?)).await?;
+    Ok(AuthRoleDeleteResponse { header: Some(header) })
 }
 
 /// Lets a role do more.
-pub struct RoleGrantPermission;
-
-impl Unary for RoleGrantPermission {
-    type Request = AuthRoleGrantPermissionRequest;
-    type Response = AuthRoleGrantPermissionResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/RoleGrantPermission";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(
-        call: &Call,
-        request: AuthRoleGrantPermissionRequest,
-    ) -> Result<AuthRoleGrantPermissionResponse, Status> {
-        let asked = request.perm.ok_or_else(|| known(Error::PermissionNotGiven))?;
-        let mut grants = role(call, &request.name).await?.grants;
-        let grant = grant(&asked)?;
-        // Another permission on the same keys takes the place of the one before.
-        grants.retain(|known| !is_of_entries(known.permission) || known.prefix != grant.prefix);
-        grants.push(grant);
-        let header = set(call, AccessOp::SetRole { name: name(&request.name)?, grants }).await?;
-        Ok(AuthRoleGrantPermissionResponse { header: Some(header) })
-    }
+pub async fn grant_permission(
+    call: &Call,
+    request: AuthRoleGrantPermissionRequest,
+) -> Result<AuthRoleGrantPermissionResponse, Status> {
+    let asked = request.perm.ok_or_else(|| known(Error::PermissionNotGiven))?;
+    let mut grants = role(call, &request.name).await?.grants;
+    let grant = grant(&asked)?;
+    // Another permission on the same keys takes the place of the one before.
+    grants.retain(|known| !is_of_entries(known.permission) || known.prefix != grant.prefix);
+    grants.push(grant);
+    let header = set(call, AccessOp::SetRole { name: name(&request.name)?, grants }).await?;
+    Ok(AuthRoleGrantPermissionResponse { header: Some(header) })
 }
 
 /// Lets a role do less.
-pub struct RoleRevokePermission;
-
-impl Unary for RoleRevokePermission {
-    type Request = AuthRoleRevokePermissionRequest;
-    type Response = AuthRoleRevokePermissionResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/RoleRevokePermission";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(
-        call: &Call,
-        request: AuthRoleRevokePermissionRequest,
-    ) -> Result<AuthRoleRevokePermissionResponse, Status> {
-        let mut grants = role(call, &request.role).await?.grants;
-        let had = grants.len();
-        let prefix = prefix(&request.key, &request.range_end);
-        grants.retain(|known| !is_of_entries(known.permission) || prefix != Some(&known.prefix));
-        if grants.len() == had {
-            return Err(known(Error::PermissionNotGranted));
-        }
-        let header = set(call, AccessOp::SetRole { name: name(&request.role)?, grants }).await?;
-        Ok(AuthRoleRevokePermissionResponse { header: Some(header) })
+pub async fn revoke_permission(
+    call: &Call,
+    request: AuthRoleRevokePermissionRequest,
+) -> Result<AuthRoleRevokePermissionResponse, Status> {
+    let mut grants = role(call, &request.role).await?.grants;
+    let had = grants.len();
+    let prefix = prefix(&request.key, &request.range_end);
+    grants.retain(|known| !is_of_entries(known.permission) || prefix != Some(&known.prefix));
+    if grants.len() == had {
+        return Err(known(Error::PermissionNotGranted));
     }
+    let header = set(call, AccessOp::SetRole { name: name(&request.role)?, grants }).await?;
+    Ok(AuthRoleRevokePermissionResponse { header: Some(header) })
 }
 
 fn name(text: &str) -> Result<RoleName, Status> {

@@ -22,7 +22,6 @@ use tonic::Code;
 
 use crate::auth::is_root;
 use crate::header::{header, header_now};
-use crate::method::{Policy, Unary};
 use crate::status::{self, Status, known};
 
 /// Users read at once.
@@ -32,150 +31,90 @@ const NO_PASSWORDS: &str = "quorate: users have tokens and no passwords: add one
                             (quorate token create), and let its clients use that as its password";
 
 /// Makes a user.
-pub struct UserAdd;
-
-impl Unary for UserAdd {
-    type Request = AuthUserAddRequest;
-    type Response = AuthUserAddResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserAdd";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(call: &Call, request: AuthUserAddRequest) -> Result<AuthUserAddResponse, Status> {
-        let has_password = !request.password.is_empty() || !request.hashed_password.is_empty();
-        if request.name.is_empty() {
-            return Err(known(Error::UserEmpty));
-        }
-        if is_root(&request.name) || find(call, &request.name).await?.is_some() {
-            return Err(known(Error::UserAlreadyExist));
-        }
-        if has_password {
-            return Err(Status::new(Code::FailedPrecondition, NO_PASSWORDS));
-        }
-        let header = set(call, AccessOp::SetUser { name: name(&request.name)?, roles: Vec::new() }).await?;
-        Ok(AuthUserAddResponse { header: Some(header) })
+pub async fn add(call: &Call, request: AuthUserAddRequest) -> Result<AuthUserAddResponse, Status> {
+    let has_password = !request.password.is_empty() || !request.hashed_password.is_empty();
+    if request.name.is_empty() {
+        return Err(known(Error::UserEmpty));
     }
+    if is_root(&request.name) || find(call, &request.name).await?.is_some() {
+        return Err(known(Error::UserAlreadyExist));
+    }
+    if has_password {
+        return Err(Status::new(Code::FailedPrecondition, NO_PASSWORDS));
+    }
+    let header = set(call, AccessOp::SetUser { name: name(&request.name)?, roles: Vec::new() }).await?;
+    Ok(AuthUserAddResponse { header: Some(header) })
 }
 
 /// Shows the roles of a user.
-pub struct UserGet;
-
-impl Unary for UserGet {
-    type Request = AuthUserGetRequest;
-    type Response = AuthUserGetResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserGet";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, request: AuthUserGetRequest) -> Result<AuthUserGetResponse, Status> {
-        let roles = match is_root(&request.name) {
-            true => vec![request.name],
-            false => user(call, &request.name).await?.roles.iter().map(ToString::to_string).collect(),
-        };
-        Ok(AuthUserGetResponse { header: Some(header_now(&call.api)), roles })
-    }
+pub async fn get(call: &Call, request: AuthUserGetRequest) -> Result<AuthUserGetResponse, Status> {
+    let roles = match is_root(&request.name) {
+        true => vec![request.name],
+        false => user(call, &request.name).await?.roles.iter().map(ToString::to_string).collect(),
+    };
+    Ok(AuthUserGetResponse { header: Some(header_now(&call.api)), roles })
 }
 
 /// Lists the users.
-pub struct UserList;
-
-impl Unary for UserList {
-    type Request = AuthUserListRequest;
-    type Response = AuthUserListResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserList";
-    const POLICY: Policy = Policy::ADMIN;
-
-    async fn answer(call: &Call, _: AuthUserListRequest) -> Result<AuthUserListResponse, Status> {
-        call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-        let (mut users, mut after) = (Vec::new(), None);
-        loop {
-            let page = scan(call, move |backend| backend.users(after.as_ref(), PAGE)).await?;
-            after = page.found.items.last().map(|(name, _)| name.clone());
-            users.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
-            if !page.found.more {
-                return Ok(AuthUserListResponse { header: Some(header(&call.api, page.at.revision)), users });
-            }
+pub async fn list(call: &Call, _: AuthUserListRequest) -> Result<AuthUserListResponse, Status> {
+    call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
+    let (mut users, mut after) = (Vec::new(), None);
+    loop {
+        let page = scan(call, move |backend| backend.users(after.as_ref(), PAGE)).await?;
+        after = page.found.items.last().map(|(name, _)| name.clone());
+        users.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
+        if !page.found.more {
+            return Ok(AuthUserListResponse { header: Some(header(&call.api, page.at.revision)), users });
         }
     }
 }
 
 /// Removes a user, with its tokens.
-pub struct UserDelete;
-
-impl Unary for UserDelete {
-    type Request = AuthUserDeleteRequest;
-    type Response = AuthUserDeleteResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserDelete";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(call: &Call, request: AuthUserDeleteRequest) -> Result<AuthUserDeleteResponse, Status> {
-        if is_root(&request.name) {
-            return Err(known(Error::InvalidAuthMgmt));
-        }
-        user(call, &request.name).await?;
-        let header = set(call, AccessOp::RemoveUser(name(&request.name)?)).await?;
-        Ok(AuthUserDeleteResponse { header: Some(header) })
+pub async fn delete(call: &Call, request: AuthUserDeleteRequest) -> Result<AuthUserDeleteResponse, Status> {
+    if is_root(&request.name) {
+        return Err(known(Error::InvalidAuthMgmt));
     }
+    user(call, &request.name).await?;
+    let header = set(call, AccessOp::RemoveUser(name(&request.name)?)).await?;
+    Ok(AuthUserDeleteResponse { header: Some(header) })
 }
 
 /// Refused: there are no passwords.
-pub struct UserChangePassword;
-
-impl Unary for UserChangePassword {
-    type Request = AuthUserChangePasswordRequest;
-    type Response = AuthUserChangePasswordResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserChangePassword";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(
-        call: &Call,
-        request: AuthUserChangePasswordRequest,
-    ) -> Result<AuthUserChangePasswordResponse, Status> {
-        user(call, &request.name).await?;
-        Err(Status::new(Code::FailedPrecondition, NO_PASSWORDS))
-    }
+pub async fn change_password(
+    call: &Call,
+    request: AuthUserChangePasswordRequest,
+) -> Result<AuthUserChangePasswordResponse, Status> {
+    user(call, &request.name).await?;
+    Err(Status::new(Code::FailedPrecondition, NO_PASSWORDS))
 }
 
 /// Gives a user one more role.
-pub struct UserGrantRole;
-
-impl Unary for UserGrantRole {
-    type Request = AuthUserGrantRoleRequest;
-    type Response = AuthUserGrantRoleResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserGrantRole";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(call: &Call, request: AuthUserGrantRoleRequest) -> Result<AuthUserGrantRoleResponse, Status> {
-        let mut roles = user(call, &request.user).await?.roles;
-        let role = RoleName::new(request.role).map_err(|_| known(Error::RoleNotFound))?;
-        if call.api.node.role(&role).map_err(|fault| Failure::from_fault(&fault))?.found.is_none() {
-            return Err(known(Error::RoleNotFound));
-        }
-        if !roles.contains(&role) {
-            roles.push(role);
-        }
-        let header = set(call, AccessOp::SetUser { name: name(&request.user)?, roles }).await?;
-        Ok(AuthUserGrantRoleResponse { header: Some(header) })
+pub async fn grant_role(call: &Call, request: AuthUserGrantRoleRequest) -> Result<AuthUserGrantRoleResponse, Status> {
+    let mut roles = user(call, &request.user).await?.roles;
+    let role = RoleName::new(request.role).map_err(|_| known(Error::RoleNotFound))?;
+    if call.api.node.role(&role).map_err(|fault| Failure::from_fault(&fault))?.found.is_none() {
+        return Err(known(Error::RoleNotFound));
     }
+    if !roles.contains(&role) {
+        roles.push(role);
+    }
+    let header = set(call, AccessOp::SetUser { name: name(&request.user)?, roles }).await?;
+    Ok(AuthUserGrantRoleResponse { header: Some(header) })
 }
 
 /// Takes a role from a user.
-pub struct UserRevokeRole;
-
-impl Unary for UserRevokeRole {
-    type Request = AuthUserRevokeRoleRequest;
-    type Response = AuthUserRevokeRoleResponse;
-    const PATH: &'static str = "/etcdserverpb.Auth/UserRevokeRole";
-    const POLICY: Policy = Policy::ADMIN_WRITE;
-
-    async fn answer(call: &Call, request: AuthUserRevokeRoleRequest) -> Result<AuthUserRevokeRoleResponse, Status> {
-        let mut roles = user(call, &request.name).await?.roles;
-        let had = roles.len();
-        roles.retain(|role| role.as_str() != request.role);
-        if roles.len() == had {
-            return Err(known(Error::RoleNotGranted));
-        }
-        let header = set(call, AccessOp::SetUser { name: name(&request.name)?, roles }).await?;
-        Ok(AuthUserRevokeRoleResponse { header: Some(header) })
+pub async fn revoke_role(
+    call: &Call,
+    request: AuthUserRevokeRoleRequest,
+) -> Result<AuthUserRevokeRoleResponse, Status> {
+    let mut roles = user(call, &request.name).await?.roles;
+    let had = roles.len();
+    roles.retain(|role| role.as_str() != request.role);
+    if roles.len() == had {
+        return Err(known(Error::RoleNotGranted));
     }
+    let header = set(call, AccessOp::SetUser { name: name(&request.name)?, roles }).await?;
+    Ok(AuthUserRevokeRoleResponse { header: Some(header) })
 }
 
 fn name(text: &str) -> Result<UserName, Status> {

@@ -20,7 +20,6 @@ use quorate_machine::query::{FeedPosition, WatchRange};
 use quorate_machine::types::{Key, KeyRange, Revision};
 use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::admission::accounts::Spender;
-use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{Permission, Requirement, Visit};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::caller::Watching;
@@ -31,7 +30,6 @@ use tokio::time::Interval;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::header::header;
-use crate::method::{Exchange, Policy};
 use crate::range;
 use crate::roused::Roused;
 use crate::status::{Status, known};
@@ -45,22 +43,12 @@ const EMPTY_RANGE: &str = "mvcc: watcher range is empty";
 const DUPLICATE_ID: &str = "mvcc: duplicate watch ID provided on the WatchStream";
 
 /// Watches keys.
-pub struct Watch;
-
-impl Exchange for Watch {
-    type Request = WatchRequest;
-    type Response = WatchResponse;
-    const PATH: &'static str = "/etcdserverpb.Watch/Watch";
-    const POLICY: Policy = Policy::read(RequestClass::Point);
-    const GOES_ON: bool = true;
-
-    fn open(
-        call: Arc<Call>,
-        requests: BoxStream<'static, Result<WatchRequest, Status>>,
-        stop: CancellationToken,
-    ) -> BoxStream<'static, Result<WatchResponse, Status>> {
-        Watches::new(call, requests, stop).boxed()
-    }
+pub fn open(
+    call: Arc<Call>,
+    requests: BoxStream<'static, Result<WatchRequest, Status>>,
+    stop: CancellationToken,
+) -> BoxStream<'static, Result<WatchResponse, Status>> {
+    Watches::new(call, requests, stop).boxed()
 }
 
 type Answer = Result<WatchResponse, Status>;
