@@ -148,112 +148,56 @@ impl ErrorCode {
 
     /// The HTTP status that carries this code. Of a code that is not known, [`status`](crate::Problem::status) says it.
     pub fn status(self) -> u16 {
-        match self {
-            Self::InvalidArgument | Self::UnknownField => 400,
-            Self::Unauthenticated => 401,
-            Self::PermissionDenied => 403,
-            Self::NotFound => 404,
-            Self::MethodNotAllowed => 405,
-            Self::AlreadyExists
-            | Self::AlreadyQueued
-            | Self::ChangeRefused
-            | Self::DifferentSettings
-            | Self::InUse
-            | Self::NotLockHolder
-            | Self::RequestIdReused
-            | Self::SessionExpired
-            | Self::UniqueViolation => 409,
-            Self::Compacted => 410,
-            Self::CasMismatch | Self::ConditionNotMet | Self::GuardFailed => 412,
-            Self::TooDear | Self::TooLarge => 413,
-            Self::UnsupportedMediaType => 415,
-            Self::InvalidDocument => 422,
-            Self::Locked => 423,
-            Self::PreconditionRequired => 428,
-            Self::TooManyRequests => 429,
-            Self::Internal => 500,
-            Self::NoLeader | Self::NotReady | Self::Quarantined => 503,
-            Self::Timeout => 504,
-            Self::QuotaExceeded => 507,
-            Self::Other(_) => 500,
-        }
+        self.facts().0
     }
 
     /// What the caller may do about it.
     pub fn retry(self) -> Retry {
-        match self {
-            Self::AlreadyExists
-            | Self::AlreadyQueued
-            | Self::CasMismatch
-            | Self::ChangeRefused
-            | Self::ConditionNotMet
-            | Self::Compacted
-            | Self::DifferentSettings
-            | Self::GuardFailed
-            | Self::InUse
-            | Self::Locked
-            | Self::NotFound
-            | Self::NotLockHolder
-            | Self::PreconditionRequired
-            | Self::SessionExpired
-            | Self::UniqueViolation => Retry::AfterReading,
-            Self::NoLeader
-            | Self::NotReady
-            | Self::Quarantined
-            | Self::QuotaExceeded
-            | Self::Timeout
-            | Self::TooManyRequests => Retry::SameRequestId,
-            Self::Internal
-            | Self::InvalidArgument
-            | Self::InvalidDocument
-            | Self::MethodNotAllowed
-            | Self::PermissionDenied
-            | Self::RequestIdReused
-            | Self::TooDear
-            | Self::TooLarge
-            | Self::Unauthenticated
-            | Self::Other(_)
-            | Self::UnknownField
-            | Self::UnsupportedMediaType => Retry::Never,
-        }
+        self.facts().1
     }
 
     /// A short, fixed, human title.
     pub fn title(self) -> &'static str {
+        self.facts().2
+    }
+
+    /// Its status, what the caller may do, and its title.
+    fn facts(self) -> (u16, Retry, &'static str) {
+        use Retry::{AfterReading, Never, SameRequestId};
         match self {
-            Self::AlreadyExists => "The key already exists",
-            Self::AlreadyQueued => "The session has another place in the queue",
-            Self::CasMismatch => "The entry has changed since its cas was read",
-            Self::ChangeRefused => "The members stay as they are",
-            Self::Compacted => "The revision has been compacted",
-            Self::ConditionNotMet => "A condition does not hold",
-            Self::DifferentSettings => "It is in use with other settings",
-            Self::GuardFailed => "The token does not hold the lock",
-            Self::InUse => "Something else needs it",
-            Self::Internal => "Internal error",
-            Self::InvalidArgument => "The request is not well formed",
-            Self::InvalidDocument => "The document does not fit its collection",
-            Self::Locked => "Locked by somebody else",
-            Self::NotLockHolder => "Not locked by the caller",
-            Self::MethodNotAllowed => "The method is not allowed here",
-            Self::NoLeader => "No leader is known",
-            Self::NotFound => "Not found",
-            Self::NotReady => "The node is not ready",
-            Self::Other(_) => "An error of a newer server",
-            Self::PermissionDenied => "A permission is missing",
-            Self::PreconditionRequired => "The collection demands a condition",
-            Self::Quarantined => "The node is quarantined",
-            Self::QuotaExceeded => "There is no room for more",
-            Self::RequestIdReused => "The request id belongs to another request",
-            Self::SessionExpired => "There is no such session",
-            Self::Timeout => "The deadline passed",
-            Self::TooDear => "Too much work",
-            Self::TooLarge => "Too large",
-            Self::TooManyRequests => "Too many requests",
-            Self::Unauthenticated => "It is not known who asks",
-            Self::UniqueViolation => "Another document has these values",
-            Self::UnknownField => "Unknown field",
-            Self::UnsupportedMediaType => "Unsupported content type",
+            Self::AlreadyExists => (409, AfterReading, "The key already exists"),
+            Self::AlreadyQueued => (409, AfterReading, "The session has another place in the queue"),
+            Self::CasMismatch => (412, AfterReading, "The entry has changed since its cas was read"),
+            Self::ChangeRefused => (409, AfterReading, "The members stay as they are"),
+            Self::Compacted => (410, AfterReading, "The revision has been compacted"),
+            Self::ConditionNotMet => (412, AfterReading, "A condition does not hold"),
+            Self::DifferentSettings => (409, AfterReading, "It is in use with other settings"),
+            Self::GuardFailed => (412, AfterReading, "The token does not hold the lock"),
+            Self::InUse => (409, AfterReading, "Something else needs it"),
+            Self::Internal => (500, Never, "Internal error"),
+            Self::InvalidArgument => (400, Never, "The request is not well formed"),
+            Self::InvalidDocument => (422, Never, "The document does not fit its collection"),
+            Self::Locked => (423, AfterReading, "Locked by somebody else"),
+            Self::MethodNotAllowed => (405, Never, "The method is not allowed here"),
+            Self::NoLeader => (503, SameRequestId, "No leader is known"),
+            Self::NotFound => (404, AfterReading, "Not found"),
+            Self::NotLockHolder => (409, AfterReading, "Not locked by the caller"),
+            Self::NotReady => (503, SameRequestId, "The node is not ready"),
+            Self::PermissionDenied => (403, Never, "A permission is missing"),
+            Self::PreconditionRequired => (428, AfterReading, "The collection demands a condition"),
+            Self::Quarantined => (503, SameRequestId, "The node is quarantined"),
+            Self::QuotaExceeded => (507, SameRequestId, "There is no room for more"),
+            Self::RequestIdReused => (409, Never, "The request id belongs to another request"),
+            Self::SessionExpired => (409, AfterReading, "There is no such session"),
+            Self::Timeout => (504, SameRequestId, "The deadline passed"),
+            Self::TooDear => (413, Never, "Too much work"),
+            Self::TooLarge => (413, Never, "Too large"),
+            Self::TooManyRequests => (429, SameRequestId, "Too many requests"),
+            Self::Unauthenticated => (401, Never, "It is not known who asks"),
+            Self::UniqueViolation => (409, AfterReading, "Another document has these values"),
+            Self::UnknownField => (400, Never, "Unknown field"),
+            Self::UnsupportedMediaType => (415, Never, "Unsupported content type"),
+            Self::Other(_) => (500, Never, "An error of a newer server"),
         }
     }
 }
