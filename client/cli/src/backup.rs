@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::Context;
 use crate::fail::Failed;
 use crate::output;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -39,11 +40,8 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     bar.set_style(style.expect("the template is a constant that parses"));
     let (shown, started) = (RefCell::new(bar.clone()), Instant::now());
     let file = args.file.clone();
-    let mut backup = context.client.backup(args.file).on_progress(move |bytes| shown.borrow().set_position(bytes));
-    if args.local {
-        backup = backup.local();
-    }
-    let saved = backup.save().await;
+    let backup = context.client.backup(args.file).on_progress(move |bytes| shown.borrow().set_position(bytes));
+    let saved = backup.asked(args.local, |backup| backup.local()).save().await;
     bar.finish_and_clear();
     let SavedBackup { path, bytes, rows, revision, .. } = saved.map_err(|error| match error {
         // The temporary name means nothing to the user, who named the file.

@@ -10,6 +10,7 @@ use crate::fail::Failed;
 use crate::guarded;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 use crate::signals::Signals;
 use crate::waiting;
 
@@ -54,7 +55,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let mut signals = Signals::take()?;
     let session = context.client.session().ttl(ttl).await?;
     let barrier = session.barrier(&name, parties);
-    let barrier = wait.into_iter().fold(barrier, |barrier, wait| barrier.wait(wait));
+    let barrier = barrier.given(wait, |barrier, wait| barrier.wait(wait));
     let entered = tokio::select! {
         entered = waiting::at_barrier(context, &name, parties, barrier.enter()) => entered.map_err(Failed::from),
         number = signals.next() => Err(Signals::ended_by(number)),

@@ -1,6 +1,7 @@
 //! `quorate bulk`.
 
 use quorate_client::api::{BULK_OPS_MAX, BulkOutcome, BulkResult};
+use quorate_client::{Bulk, RequestId};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -10,6 +11,7 @@ use crate::fail::Failed;
 use crate::output;
 use crate::parse;
 use crate::pretty;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -46,16 +48,11 @@ struct Body<'a> {
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let text = parse::file(&args.file)?;
     let body = body(&text)?;
-    let mut bulk = body.ops.iter().fold(context.client.bulk(), |bulk, op| bulk.push_json(op.get()));
-    if let Some(id) = &body.request_id {
-        bulk = bulk.request_id(id.parse()?);
-    }
-    if let Some(id) = &context.shared.request_id {
-        bulk = bulk.request_id(id.clone());
-    }
-    if args.dry_run || body.dry_run {
-        bulk = bulk.dry_run();
-    }
+    let bulk = body.ops.iter().fold(context.client.bulk(), |bulk, op| bulk.push_json(op.get()));
+    let own_id = body.request_id.as_deref().map(str::parse::<RequestId>).transpose()?;
+    let bulk = bulk
+        .given(context.request_id().or(own_id), Bulk::request_id)
+        .asked(args.dry_run || body.dry_run, Bulk::dry_run);
     let answer = bulk.await?;
     match context.shared.output.data() {
         Some(form) => output::show(form, &answer)?,

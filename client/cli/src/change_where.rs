@@ -14,6 +14,7 @@ use crate::fence::Fence;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -90,11 +91,8 @@ impl Shared {
 /// Runs `quorate update-where`.
 pub async fn update(context: &Context, args: UpdateArgs) -> Result<(), Failed> {
     args.shared.check(&args.prefix)?;
-    let mut change = context.client.patch_where(args.prefix, parse::patch(&args.patch)?);
-    if let Some(ttl) = args.ttl {
-        change = change.ttl(ttl);
-    }
-    run(context, change, &args.shared, "changed").await
+    let change = context.client.patch_where(args.prefix, parse::patch(&args.patch)?);
+    run(context, change.given(args.ttl, ChangeWhere::ttl), &args.shared, "changed").await
 }
 
 /// Runs `quorate delete-where`.
@@ -103,21 +101,14 @@ pub async fn delete(context: &Context, args: DeleteArgs) -> Result<(), Failed> {
     run(context, context.client.delete_where(args.prefix), &args.shared, "deleted").await
 }
 
-async fn run(context: &Context, mut change: ChangeWhere<'_>, shared: &Shared, verb: &str) -> Result<(), Failed> {
-    change = shared.criteria.iter().fold(change, |change, one| change.matching_json(one));
-    change = shared.only.iter().fold(change, |change, one| change.only_if_json(one));
-    if let Some(limit) = shared.limit {
-        change = change.limit(limit);
-    }
-    if shared.dry_run {
-        change = change.dry_run();
-    }
-    if let Some(guard) = shared.fence.guard()? {
-        change = change.guarded_by(guard);
-    }
-    if let Some(id) = &context.shared.request_id {
-        change = change.request_id(id.clone());
-    }
+async fn run(context: &Context, change: ChangeWhere<'_>, shared: &Shared, verb: &str) -> Result<(), Failed> {
+    let change = shared.criteria.iter().fold(change, |change, one| change.matching_json(one));
+    let change = shared.only.iter().fold(change, |change, one| change.only_if_json(one));
+    let change = change
+        .given(shared.limit, ChangeWhere::limit)
+        .asked(shared.dry_run, ChangeWhere::dry_run)
+        .given(shared.fence.guard()?, ChangeWhere::guarded_by)
+        .given(context.request_id(), ChangeWhere::request_id);
     let form = context.shared.output;
     let sum = if shared.all { all(change, form).await? } else { change.await? };
     match form.data() {

@@ -15,6 +15,7 @@ use crate::fence::Fence;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -82,21 +83,14 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 fn claim<'a>(context: &'a Context, args: &Args) -> Result<Claim<'a>, Failed> {
     let claim = context.client.claim(&args.prefix).limit(args.limit);
     let claim = args.criteria.iter().fold(claim, |claim, one| claim.matching_json(one));
-    let mut claim = args.order_by.iter().fold(claim, |claim, field| claim.order_by(field));
-    claim = claim.lock_time(args.time);
-    if let Some(patch) = &args.patch {
-        claim = claim.patch(parse::patch(patch)?);
-    }
-    if args.dry_run {
-        claim = claim.dry_run();
-    }
-    if let Some(guard) = args.fence.guard()? {
-        claim = claim.guarded_by(guard);
-    }
-    if let Some(id) = &context.shared.request_id {
-        claim = claim.request_id(id.clone());
-    }
-    Ok(claim)
+    let claim = args.order_by.iter().fold(claim, |claim, field| claim.order_by(field));
+    let patch = args.patch.as_deref().map(parse::patch).transpose()?;
+    Ok(claim
+        .lock_time(args.time)
+        .given(patch, Claim::patch)
+        .asked(args.dry_run, Claim::dry_run)
+        .given(args.fence.guard()?, Claim::guarded_by)
+        .given(context.request_id(), Claim::request_id))
 }
 
 fn row(entry: &EntryView) -> String {

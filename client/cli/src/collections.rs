@@ -2,13 +2,14 @@
 
 use clap::Subcommand;
 use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, IndexState, IndexView};
-use quorate_client::{Cas, CollectionWrite};
+use quorate_client::{Cas, CollectionWrite, TakeNext};
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -91,22 +92,12 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
             Some(collection) => show(&collection),
         },
         Command::Set { name, rules, cas, if_absent } => {
-            let mut write = client.collection(name).put(parse_rules(&rules)?);
-            if let Some(cas) = cas {
-                write = write.cas(cas);
-            }
-            if if_absent {
-                write = write.if_absent();
-            }
-            set(context, write).await
+            let write = client.collection(name).put(parse_rules(&rules)?);
+            set(context, write.given(cas, CollectionWrite::cas).asked(if_absent, CollectionWrite::if_absent)).await
         }
         Command::Delete { name, cas } => {
             let write = client.collection(name).delete();
-            let write = match cas {
-                Some(cas) => write.cas(cas),
-                None => write,
-            };
-            remove(context, write).await
+            remove(context, write.given(cas, CollectionWrite::cas)).await
         }
     }
 }
@@ -147,31 +138,21 @@ fn with_our_types(rules: &[u8]) -> Option<Vec<u8>> {
 
 async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) -> Result<(), Failed> {
     let answer = with_id(context, write).await?;
-    match context.shared.output.data() {
-        Some(form) => output::show(form, &answer),
-        None => {
-            let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
-            output::line(output::told(facts, false, answer.replayed))
-        }
-    }
+    output::answer(context.shared.output, &answer, || {
+        let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
+        output::told(facts, false, answer.replayed)
+    })
 }
 
 async fn remove(context: &Context, write: CollectionWrite<'_, CollectionRemoved>) -> Result<(), Failed> {
     let answer = with_id(context, write).await?;
-    match context.shared.output.data() {
-        Some(form) => output::show(form, &answer),
-        None => {
-            let facts = format!("rules deleted: {}  revision {}", answer.name, answer.revision);
-            output::line(output::told(facts, false, answer.replayed))
-        }
-    }
+    output::answer(context.shared.output, &answer, || {
+        output::told(format!("rules deleted: {}  revision {}", answer.name, answer.revision), false, answer.replayed)
+    })
 }
 
 fn with_id<'a, A>(context: &Context, write: CollectionWrite<'a, A>) -> CollectionWrite<'a, A> {
-    match &context.shared.request_id {
-        Some(id) => write.request_id(id.clone()),
-        None => write,
-    }
+    write.given(context.request_id(), CollectionWrite::request_id)
 }
 
 fn show(collection: &CollectionAnswer) -> Result<(), Failed> {
@@ -207,22 +188,15 @@ pub async fn run_sequence(context: &Context, command: SequenceCommand) -> Result
     match command {
         SequenceCommand::Show { name } => {
             let answer = context.client.sequence(name).get().await?;
-            match form.data() {
-                Some(form) => output::show(form, &answer),
-                None => output::line(answer.value.to_string()),
-            }
+            output::answer(form, &answer, || answer.value.to_string())
         }
         SequenceCommand::Next { name, count } => {
-            let mut next = context.client.sequence(name).next(count);
-            if let Some(id) = &context.shared.request_id {
-                next = next.request_id(id.clone());
-            }
-            let answer = next.await?;
-            match form.data() {
-                Some(form) => output::show(form, &answer),
-                None if count == 1 => output::line(answer.first.to_string()),
-                None => output::line(format!("{} {}", answer.first, answer.last)),
-            }
+            let next = context.client.sequence(name).next(count);
+            let answer = next.given(context.request_id(), TakeNext::request_id).await?;
+            output::answer(form, &answer, || match count {
+                1 => answer.first.to_string(),
+                _ => format!("{} {}", answer.first, answer.last),
+            })
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::contexts::{self, Setting};
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::parse;
+use crate::refined::Refined;
 
 /// The environment variable that names a context.
 pub const CONTEXT_ENV: &str = "QUORATE_CONTEXT";
@@ -123,13 +124,10 @@ impl Connection {
 
     /// A client of it, to be refined.
     pub fn client(&self) -> ClientBuilder {
-        let mut builder = Client::builder().endpoints(&self.endpoints).timeout(self.timeout);
-        if let Some(ca) = &self.ca {
-            builder = builder.ca_file(ca);
-        }
-        if let Some((cert, key)) = &self.identity {
-            builder = builder.identity_files(cert, key);
-        }
+        let builder = Client::builder().endpoints(&self.endpoints).timeout(self.timeout);
+        let builder = builder
+            .given(self.ca.as_ref(), |builder, ca| builder.ca_file(ca))
+            .given(self.identity.as_ref(), |builder, (cert, key)| builder.identity_files(cert, key));
         match &self.token {
             Token::None => builder,
             Token::Given(token) => builder.token(token),

@@ -8,6 +8,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::guarded::{self, ELECTION_ENV, Guarded, Stop, TERM_ENV};
 use crate::parse::{self, Meaning};
+use crate::refined::Refined;
 use crate::signals::Signals;
 use crate::waiting;
 
@@ -114,13 +115,11 @@ async fn lead(context: &Context, args: &Args, session: &Session, signals: &mut S
 }
 
 async fn campaign(args: &Args, session: &Session) -> Result<Leadership, Failed> {
-    let mut campaign = session.elect(&args.name);
-    if let Some(value) = &args.value {
-        campaign = campaign.value(parse::value(value, Meaning { string: args.meaning.string, bytes: false })?);
-    }
-    campaign = campaign.delay(args.guarded.delay());
-    if let Some(wait) = args.guarded.wait {
-        campaign = campaign.wait(wait);
-    }
+    let meaning = Meaning { string: args.meaning.string, bytes: false };
+    let value = args.value.as_ref().map(|value| parse::value(value, meaning)).transpose()?;
+    let campaign = session.elect(&args.name).delay(args.guarded.delay());
+    let campaign = campaign
+        .given(value, |campaign, value| campaign.value(value))
+        .given(args.guarded.wait, |campaign, wait| campaign.wait(wait));
     Ok(campaign.campaign().await?)
 }

@@ -12,6 +12,7 @@ use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::output;
 use crate::parse::{self, Meaning};
+use crate::refined::Refined;
 use crate::waiting;
 
 #[derive(Debug, Subcommand)]
@@ -206,10 +207,7 @@ pub struct Patience {
 
 impl Patience {
     fn on<'a, A>(&self, write: Write<'a, A>) -> Write<'a, A> {
-        match self.wait {
-            Some(wait) => write.wait(wait),
-            None => write,
-        }
+        write.given(self.wait, Write::wait)
     }
 }
 
@@ -291,25 +289,14 @@ fn only<'a>(only: &Only, write: Write<'a>) -> Write<'a> {
 }
 
 impl Common {
-    fn on<'a>(&self, mut write: Write<'a>) -> Result<Write<'a>, Failed> {
-        if let Some(ttl) = self.ttl {
-            write = write.ttl(ttl);
-        }
-        if let Some(session) = &self.session {
-            write = write.session(session);
-        }
+    fn on<'a>(&self, write: Write<'a>) -> Result<Write<'a>, Failed> {
+        let write = write.given(self.ttl, Write::ttl).given(self.session.as_ref(), Write::session);
         self.fence.on(flags(only(&self.only, write), self.prev, self.dry_run))
     }
 }
 
-fn flags(mut write: Write<'_>, prev: bool, dry_run: bool) -> Write<'_> {
-    if prev {
-        write = write.prev();
-    }
-    if dry_run {
-        write = write.dry_run();
-    }
-    write
+fn flags(write: Write<'_>, prev: bool, dry_run: bool) -> Write<'_> {
+    write.asked(prev, Write::prev).asked(dry_run, Write::dry_run)
 }
 
 /// Runs a command on an entry.
@@ -368,14 +355,10 @@ async fn get(context: &Context, args: Get) -> Result<(), Failed> {
     let entry = match args.wait {
         Some(wait) => Some(changed(context, &args, wait).await?),
         None => {
-            let mut get = context.client.get(&args.key);
-            if let Some(revision) = args.revision {
-                get = get.revision(revision);
-            }
-            if args.local {
-                get = get.local();
-            }
-            get.await?
+            let get = context.client.get(&args.key);
+            get.given(args.revision, |get, revision| get.revision(revision))
+                .asked(args.local, |get| get.local())
+                .await?
         }
     };
     let Some(entry) = entry else { return Err(Failed::not_found(format!("there is no entry `{}`", args.key))) };
@@ -418,10 +401,7 @@ async fn plain(context: &Context, args: Plain, condition: impl FnOnce(Write<'_>)
 }
 
 fn with_cas(write: Write<'_>, cas: Option<Cas>) -> Write<'_> {
-    match cas {
-        Some(cas) => write.cas(cas),
-        None => write,
-    }
+    write.given(cas, Write::cas)
 }
 
 async fn finish(context: &Context, write: Write<'_>, verb: &str) -> Result<(), Failed> {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quorate_client::List;
 use quorate_client::api::{ExportLine, Name, NoExportLine};
 use serde_json::json;
 
@@ -15,6 +16,7 @@ use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -103,10 +105,7 @@ async fn to_file(context: &Context, args: &Args, part: &Path, path: &Path) -> Re
 }
 
 async fn export(context: &Context, args: &Args, mut out: impl Write) -> Result<Exported, Failed> {
-    let mut list = context.client.list(&args.prefix).limit(PAGE_ENTRIES);
-    if let Some(revision) = args.revision {
-        list = list.revision(revision);
-    }
+    let list = context.client.list(&args.prefix).limit(PAGE_ENTRIES).given(args.revision, List::revision);
     let style = ProgressStyle::with_template("exporting {pos} entries  {per_sec}");
     // Draws nothing where standard error is no terminal.
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

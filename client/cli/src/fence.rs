@@ -7,6 +7,7 @@ use quorate_client::api::Guard;
 
 use crate::fail::Failed;
 use crate::guarded::{ELECTION_ENV, FENCING_TOKEN_ENV, LOCK_ENV, TERM_ENV};
+use crate::refined::Refined;
 
 /// The options of a write that needs a lock or a leadership.
 #[derive(Debug, clap::Args)]
@@ -40,10 +41,7 @@ impl Fence {
 
     /// The write with it.
     pub fn on<'a, A>(&self, write: Write<'a, A>) -> Result<Write<'a, A>, Failed> {
-        Ok(match self.guard()? {
-            Some(guard) => write.guarded_by(guard),
-            None => write,
-        })
+        Ok(write.given(self.guard()?, Write::guarded_by))
     }
 }
 

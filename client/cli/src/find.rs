@@ -11,6 +11,7 @@ use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -102,37 +103,22 @@ pub async fn run_count(context: &Context, args: CountArgs) -> Result<(), Failed>
 
 async fn show_count(context: &Context, filter: &Filter) -> Result<(), Failed> {
     let answer = filter.find(context).count().await?;
-    match context.shared.output.data() {
-        Some(form) => output::show(form, &answer),
-        None => output::line(answer.count.to_string()),
-    }
+    output::answer(context.shared.output, &answer, || answer.count.to_string())
 }
 
 impl Filter {
     fn find<'a>(&self, context: &'a Context) -> Find<'a> {
-        let mut find = context.client.find(&self.prefix);
-        for criterion in self.criteria.iter() {
-            find = find.matching_json(criterion);
-        }
-        if let Some(revision) = self.revision {
-            find = find.revision(revision);
-        }
-        if self.local { find.local() } else { find }
+        let find = context.client.find(&self.prefix);
+        let find = self.criteria.iter().fold(find, |find, criterion| find.matching_json(criterion));
+        find.given(self.revision, Find::revision).asked(self.local, Find::local)
     }
 }
 
 fn find<'a>(context: &'a Context, args: &Args) -> Find<'a> {
-    let mut find = args.filter.find(context);
-    for field in &args.order_by {
-        find = find.order_by(field);
-    }
-    if let Some(limit) = args.limit.or(args.all.then_some(PAGE_ENTRIES)) {
-        find = find.limit(limit);
-    }
-    if !args.fields.is_empty() {
-        find = find.fields(&args.fields);
-    }
-    if args.keys { find.keys_only() } else { find }
+    let find = args.order_by.iter().fold(args.filter.find(context), |find, field| find.order_by(field));
+    find.given(args.limit.or(args.all.then_some(PAGE_ENTRIES)), Find::limit)
+        .asked(!args.fields.is_empty(), |find| find.fields(&args.fields))
+        .asked(args.keys, Find::keys_only)
 }
 
 fn show(page: &FindAnswer, keys: bool) -> Result<(), Failed> {

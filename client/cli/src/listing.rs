@@ -9,6 +9,7 @@ use crate::cas_text;
 use crate::fail::Failed;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -59,10 +60,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let form = context.shared.output;
     if args.count {
         let answer = list.count().await?;
-        return match form.data() {
-            Some(form) => output::show(form, &answer),
-            None => output::line(answer.count.to_string()),
-        };
+        return output::answer(form, &answer, || answer.count.to_string());
     }
     if !args.all {
         let page = list.page().await?;
@@ -82,26 +80,13 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 }
 
 fn list<'a>(context: &'a Context, prefix: &Name, args: &Args) -> List<'a> {
-    let mut list = context.client.list(prefix);
-    if let Some(limit) = args.limit.or(args.all.then_some(PAGE_ENTRIES)) {
-        list = list.limit(limit);
-    }
-    if let Some(revision) = args.revision {
-        list = list.revision(revision);
-    }
-    if let Some((index, of)) = args.part {
-        list = list.part(index, of);
-    }
-    if args.keys {
-        list = list.keys_only();
-    }
-    if args.reverse {
-        list = list.reverse();
-    }
-    if args.local {
-        list = list.local();
-    }
-    list
+    let list = context.client.list(prefix);
+    list.given(args.limit.or(args.all.then_some(PAGE_ENTRIES)), List::limit)
+        .given(args.revision, List::revision)
+        .given(args.part, |list, (index, of)| list.part(index, of))
+        .asked(args.keys, List::keys_only)
+        .asked(args.reverse, List::reverse)
+        .asked(args.local, List::local)
 }
 
 fn show(page: &ListAnswer, keys: bool) -> Result<(), Failed> {

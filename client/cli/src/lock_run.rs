@@ -1,10 +1,11 @@
 //! `quorate lock`: runs a command while a lock is held.
 
-use quorate_client::{LockGuard, Session};
+use quorate_client::{Lock, LockGuard, Session};
 
 use crate::Context;
 use crate::fail::Failed;
 use crate::guarded::{self, FENCING_TOKEN_ENV, Guarded, LOCK_ENV, Stop};
+use crate::refined::Refined;
 use crate::signals::Signals;
 use crate::waiting;
 
@@ -68,17 +69,8 @@ async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut S
 }
 
 async fn acquire(context: &Context, args: &Args, session: &Session) -> Result<LockGuard, Failed> {
-    let mut lock = session.lock(&args.name);
-    if args.shared {
-        lock = lock.shared();
-    }
-    if let Some(slots) = args.slots {
-        lock = lock.slots(slots);
-    }
-    lock = lock.delay(args.guarded.delay());
-    if let Some(wait) = args.guarded.wait {
-        lock = lock.wait(wait);
-    }
+    let lock = session.lock(&args.name).delay(args.guarded.delay()).asked(args.shared, Lock::shared);
+    let lock = lock.given(args.slots, Lock::slots).given(args.guarded.wait, Lock::wait);
     match lock.acquire().await {
         Ok(guard) => Ok(guard),
         Err(error) => Err(waiting::refused(context, &args.name, error).await),

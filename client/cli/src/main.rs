@@ -52,6 +52,7 @@ mod past;
 mod pretty;
 mod quotas;
 mod rates;
+mod refined;
 mod rewrite;
 mod roles;
 mod session;
@@ -90,6 +91,7 @@ use arguments::Arguments;
 use connection::{Connection, Flags};
 use fail::Failed;
 use form::{Form, OUTPUT_ENV};
+use refined::Refined;
 
 /// Talk to a Quorate cluster.
 ///
@@ -285,20 +287,19 @@ struct Shared {
 }
 
 impl Context {
+    /// The request id that was given, if one was.
+    fn request_id(&self) -> Option<RequestId> {
+        self.shared.request_id.clone()
+    }
+
     /// The write under the id that was given, if one was.
     fn with_write_id<'a, A>(&self, write: Write<'a, A>) -> Write<'a, A> {
-        match &self.shared.request_id {
-            Some(id) => write.request_id(id.clone()),
-            None => write,
-        }
+        write.given(self.request_id(), Write::request_id)
     }
 
     /// The change under the id that was given, if one was.
     fn with_id<'a, A>(&self, change: Pending<'a, A>) -> Pending<'a, A> {
-        match &self.shared.request_id {
-            Some(id) => change.request_id(id.clone()),
-            None => change,
-        }
+        change.given(self.request_id(), Pending::request_id)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 /// The verbs of `member`.
 #[derive(Debug, Subcommand)]
@@ -162,16 +163,11 @@ async fn list(context: &Context) -> Result<(), Failed> {
 }
 
 async fn invite(context: &Context, id: Option<u64>, life: Option<Duration>, standby: bool) -> Result<(), Failed> {
-    let mut invite = context.client.members().invite().standby(standby);
-    if let Some(id) = id {
-        invite = invite.node(id);
-    }
-    if let Some(life) = life {
-        invite = invite.valid_for(life);
-    }
-    if let Some(id) = &context.shared.request_id {
-        invite = invite.request_id(id.clone());
-    }
+    let invite = context.client.members().invite().standby(standby);
+    let invite = invite
+        .given(id, |invite, id| invite.node(id))
+        .given(life, |invite, life| invite.valid_for(life))
+        .given(context.request_id(), |invite, id| invite.request_id(id));
     let answer = invite.await?;
     output::answer(context.shared.output, &answer, || answer.token.0.clone())
 }

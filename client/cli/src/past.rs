@@ -1,7 +1,7 @@
 //! `quorate history`, `diff` and `revert`: what an entry was.
 
 use quorate_client::api::{AuditView, EntryView, Name};
-use quorate_client::{Value, Version};
+use quorate_client::{Value, Version, Write};
 use serde::Serialize;
 
 use crate::Context;
@@ -10,6 +10,7 @@ use crate::fence::Fence;
 use crate::output;
 use crate::parse;
 use crate::pretty::{differences, pretty};
+use crate::refined::Refined;
 use crate::rewrite;
 
 #[derive(Debug, clap::Args)]
@@ -148,10 +149,7 @@ pub async fn revert(context: &Context, args: RevertArgs) -> Result<(), Failed> {
         Some(json) => Value::json_text(json.0.get().to_owned()),
         None => Value::bytes(bytes),
     };
-    let mut write = rewrite::on(context, &args.key, now.as_ref(), value, &args.fence)?;
-    if args.dry_run {
-        write = write.dry_run();
-    }
-    let answer = context.with_write_id(write).await?;
+    let write = rewrite::on(context, &args.key, now.as_ref(), value, &args.fence)?;
+    let answer = context.with_write_id(write.asked(args.dry_run, Write::dry_run)).await?;
     rewrite::tell(context, &answer)
 }

@@ -11,6 +11,7 @@ use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -70,10 +71,9 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {
         Command::Create { ttl, owner, labels } => {
-            let session = client.session().ttl(ttl);
-            let session = owner.into_iter().fold(session, |session, owner| session.owner(owner));
+            let session = client.session().ttl(ttl).given(owner, |session, owner| session.owner(owner));
             let session = labels.into_iter().fold(session, |session, (name, value)| session.label(name, value));
-            let id = context.shared.request_id.clone().unwrap_or_else(RequestId::random);
+            let id = context.request_id().unwrap_or_else(RequestId::random);
             let answer = session.create(id).await?;
             output::answer(form, &answer, || answer.session.clone())
         }

@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::fail::Failed;
 use crate::guarded;
 use crate::output;
+use crate::refined::Refined;
 use crate::signals::Signals;
 use crate::sys::{self, Pid};
 use crate::work::{self, NotStarted, Work};
@@ -71,13 +72,10 @@ pub struct Args {
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let Args { queue, concurrency, lease, worker, stop_within, grace, until_idle, command } = args;
     let patience = stop_within + grace + STOP_SLACK;
-    let mut tasks = context.client.tasks(&queue).worker().concurrency(concurrency).lease(lease).stop_within(patience);
+    let tasks = context.client.tasks(&queue).worker().concurrency(concurrency).lease(lease).stop_within(patience);
     // Nobody else begins the task while the command of a claim that was lost is being ended.
-    tasks = tasks.grace(grace + guarded::TO_KILL);
-    tasks = tasks.on_trouble(|error| say!("{error}"));
-    if let Some(name) = worker {
-        tasks = tasks.name(name);
-    }
+    let tasks = tasks.grace(grace + guarded::TO_KILL).on_trouble(|error| say!("{error}"));
+    let tasks = tasks.given(worker, |tasks, name| tasks.name(name));
     let shop = Arc::new(Shop {
         queue,
         command,

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quorate_client::api::{Moment, QueueStats, TaskAnswer, TaskClaimed, TaskFail, TaskScheduled, TaskView};
-use quorate_client::{RequestId, ScheduleTask, TaskQueue};
+use quorate_client::{ClaimTasks, RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
 use crate::output;
+use crate::refined::Refined;
 use crate::{Context, parse, pretty, task_work, waiting};
 
 /// What can be done with tasks.
@@ -176,10 +177,10 @@ pub struct FailArgs {
 /// Runs the command.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let queue = |name: &str| context.client.tasks(name);
-    let id = || context.shared.request_id.clone().unwrap_or_else(RequestId::random);
+    let id = || context.request_id().unwrap_or_else(RequestId::random);
     match command {
         Command::Schedule(args) => {
-            let answer = schedule(queue(&args.queue), args, context.shared.request_id.clone())?.await?;
+            let answer = schedule(queue(&args.queue), args, context.request_id())?.await?;
             show(context, &answer, scheduled)
         }
         Command::Claim(args) => claim(context, args).await,
@@ -242,61 +243,31 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
 }
 
 fn show<T: serde::Serialize>(context: &Context, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failed> {
-    match context.shared.output.data() {
-        Some(form) => output::show(form, answer),
-        None => output::line(text(answer)),
-    }
+    output::answer(context.shared.output, answer, || text(answer))
 }
 
 fn schedule(queue: TaskQueue, args: ScheduleArgs, id: Option<RequestId>) -> Result<ScheduleTask, Failed> {
-    let mut task = queue.schedule(parse::value(&args.payload, args.meaning)?);
-    if let Some(id) = args.id {
-        task = task.id(id);
-    }
-    if let Some(at) = args.at {
-        task = task.at(at);
-    }
-    if let Some(delay) = args.delay {
-        task = task.delay(delay);
-    }
-    if let Some(every) = args.every {
-        task = task.every(every);
-    }
-    if let Some(cron) = args.cron {
-        task = task.cron(cron);
-    }
-    if let Some(zone) = args.zone {
-        task = task.zone(zone);
-    }
-    if let Some(attempts) = args.max_attempts {
-        task = task.max_attempts(attempts);
-    }
-    if let Some(keep) = args.keep {
-        task = task.keep(keep);
-    }
-    if args.replace {
-        task = task.replace();
-    }
-    if args.dry_run {
-        task = task.dry_run();
-    }
-    Ok(match id {
-        Some(id) => task.request_id(id),
-        None => task,
-    })
+    let task = queue.schedule(parse::value(&args.payload, args.meaning)?);
+    Ok(task
+        .given(args.id, ScheduleTask::id)
+        .given(args.at, ScheduleTask::at)
+        .given(args.delay, ScheduleTask::delay)
+        .given(args.every, ScheduleTask::every)
+        .given(args.cron, ScheduleTask::cron)
+        .given(args.zone, ScheduleTask::zone)
+        .given(args.max_attempts, ScheduleTask::max_attempts)
+        .given(args.keep, ScheduleTask::keep)
+        .asked(args.replace, ScheduleTask::replace)
+        .asked(args.dry_run, ScheduleTask::dry_run)
+        .given(id, ScheduleTask::request_id))
 }
 
 async fn claim(context: &Context, args: ClaimArgs) -> Result<(), Failed> {
-    let mut claim = context.client.tasks(&args.queue).claim().limit(args.limit).lease(args.lease);
-    if let Some(wait) = args.wait {
-        claim = claim.wait(wait);
-    }
-    if let Some(worker) = args.worker {
-        claim = claim.worker(worker);
-    }
-    if let Some(id) = &context.shared.request_id {
-        claim = claim.request_id(id.clone());
-    }
+    let claim = context.client.tasks(&args.queue).claim().limit(args.limit).lease(args.lease);
+    let claim = claim
+        .given(args.wait, ClaimTasks::wait)
+        .given(args.worker, ClaimTasks::worker)
+        .given(context.request_id(), ClaimTasks::request_id);
     let claimed_now = match args.wait {
         Some(_) => waiting::for_task(context, &args.queue, claim.into_future()).await,
         None => claim.await,

@@ -9,6 +9,7 @@ use crate::Context;
 use crate::fail::Failed;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -46,16 +47,11 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (access, form) = (context.client.access(), context.shared.output);
     match command {
         Command::Create { user, expires, note } => {
-            let mut create = access.create_token(user);
-            if let Some(life) = expires {
-                create = create.expires_in(life);
-            }
-            if let Some(note) = note {
-                create = create.note(note);
-            }
-            if let Some(id) = &context.shared.request_id {
-                create = create.request_id(id.clone());
-            }
+            let create = access.create_token(user);
+            let create = create
+                .given(expires, |create, life| create.expires_in(life))
+                .given(note, |create, note| create.note(note))
+                .given(context.request_id(), |create, id| create.request_id(id));
             let answer = create.await?;
             output::answer(form, &answer, || answer.token.0.clone())
         }

@@ -7,6 +7,7 @@ use crate::cas_text;
 use crate::fail::Failed;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -31,13 +32,8 @@ pub struct Args {
 
 /// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
-    let mut txn = context.client.txn_json(&parse::file(&args.file)?);
-    if let Some(id) = &context.shared.request_id {
-        txn = txn.request_id(id.clone());
-    }
-    if args.dry_run {
-        txn = txn.dry_run();
-    }
+    let txn = context.client.txn_json(&parse::file(&args.file)?);
+    let txn = txn.given(context.request_id(), |txn, id| txn.request_id(id)).asked(args.dry_run, |txn| txn.dry_run());
     let answer = txn.await?;
     match context.shared.output.data() {
         Some(form) => output::show(form, &answer)?,

@@ -14,6 +14,7 @@ use crate::fail::Failed;
 use crate::form::Form;
 use crate::output;
 use crate::parse;
+use crate::refined::Refined;
 use crate::watch_run;
 
 #[derive(Debug, clap::Args)]
@@ -134,40 +135,19 @@ async fn follow(context: &Context, args: &Args) -> Result<(), Failed> {
 }
 
 async fn start(context: &Context, args: &Args) -> Result<Watch, Failed> {
-    let mut setup = context.client.watch(args.prefix.clone().unwrap_or_default());
-    if let Some(key) = &args.key {
-        setup = setup.key(key);
-    }
-    if let Some(start) = &args.start {
-        setup = setup.range(start, args.end.clone());
-    }
-    if args.initial {
-        setup = setup.initial();
-    }
-    if let Some(revision) = args.from {
-        setup = setup.from(revision);
-    }
-    for criterion in args.criteria.iter() {
-        setup = setup.filter_json(criterion);
-    }
-    if let Some((index, of)) = args.part {
-        setup = setup.part(index, of);
-    }
-    if args.prev {
-        setup = setup.prev();
-    }
-    if args.keys_only {
-        setup = setup.keys_only();
-    }
-    if args.local {
-        setup = setup.local();
-    }
-    if let Some((first, others)) = args.events.split_first()
-        && others.iter().all(|other| other == first)
-    {
-        setup = setup.only(*first);
-    }
-    Ok(setup.start().await?)
+    let setup = context.client.watch(args.prefix.clone().unwrap_or_default());
+    let setup = setup
+        .given(args.key.as_ref(), |setup, key| setup.key(key))
+        .given(args.start.as_ref(), |setup, start| setup.range(start, args.end.clone()))
+        .asked(args.initial, |setup| setup.initial())
+        .given(args.from, |setup, revision| setup.from(revision))
+        .given(args.part, |setup, (index, of)| setup.part(index, of))
+        .asked(args.prev, |setup| setup.prev())
+        .asked(args.keys_only, |setup| setup.keys_only())
+        .asked(args.local, |setup| setup.local());
+    let setup = args.criteria.iter().fold(setup, |setup, criterion| setup.filter_json(criterion));
+    let only = args.events.split_first().filter(|(first, others)| others.iter().all(|other| other == *first));
+    Ok(setup.given(only, |setup, (kind, _)| setup.only(*kind)).start().await?)
 }
 
 fn show_data(form: Form, watched: Watched) -> Result<(), Failed> {
