@@ -221,7 +221,7 @@ async fn pieces_are_merged_while_leaders_are_killed_and_a_point_within_a_bundle_
     wait_archived(&old).await;
     let load = Load::start(&old, 2, "merged");
     let mut points = Vec::new();
-    for round in 0..3 {
+    for round in 0..2 {
         load.wait_for_more(50).await;
         points.push(put(&client, &format!("marker/{round}"), round).await);
         load.wait_for_more(50).await;

@@ -635,12 +635,8 @@ async fn rights_hold_whatever_the_protocol() {
     const ROOT: &str = "7c1d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
     let mut cluster = Cluster::new(Settings::with_ids([1]).guarded(ROOT));
     cluster.start_all();
+    cluster.wait_all_ready().await;
     let node = cluster.client_address(1);
-    eventually("a node is ready", PATIENCE, async || match Request::get("/readyz").send(node).await {
-        Ok(answer) if answer.is_success() => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
     eventually("a write", PATIENCE, async || {
         let mut etcd = Etcd::of(node).await;
         etcd.token = Some(ROOT.to_owned());
