@@ -3,6 +3,30 @@
 //! Owns the kinds of attacks, the honest clients and the measure. Each attack is a thousand connections, or fewer, that do the same until
 //! they are told to stop; they come from loopback addresses other than those of honest clients. Never leaves loopback.
 
+/// An enum of kinds, all of them in their order, and what each is called.
+macro_rules! kinds {
+    ($(#[$of:meta])* $name:ident { $($(#[$doc:meta])* $kind:ident = $words:literal,)+ }) => {
+        $(#[$of])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$doc])* $kind,)+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: [Self; [$($words),+].len()] = [$(Self::$kind),+];
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$kind => $words,)+
+                })
+            }
+        }
+    };
+}
+
 pub mod asker;
 pub mod attacks;
 mod errands;

@@ -2,27 +2,23 @@
 //!
 //! Owns what differs between them in a request: the field that shows who asks, and the frame around a message.
 
-use std::fmt;
-
 use crate::http::Request;
 
-/// A protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
-    /// The API over HTTP/1.1.
-    Http1,
-    /// The API over HTTP/2.
-    Http2,
-    /// etcd's services over gRPC.
-    Grpc,
-    /// etcd's services as JSON, over HTTP/1.1.
-    Gateway,
+kinds! {
+    /// A protocol.
+    Way {
+        /// The API over HTTP/1.1.
+        Http1 = "HTTP/1.1",
+        /// The API over HTTP/2.
+        Http2 = "HTTP/2",
+        /// etcd's services over gRPC.
+        Grpc = "gRPC",
+        /// etcd's services as JSON, over HTTP/1.1.
+        Gateway = "JSON gateway",
+    }
 }
 
 impl Way {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Gateway];
-
     /// Tells whether it goes over HTTP/2.
     pub fn is_framed(self) -> bool {
         matches!(self, Self::Http2 | Self::Grpc)
@@ -35,17 +31,6 @@ impl Way {
             (Self::Grpc, Some(token)) => request.header("token", token),
             (_, Some(token)) => request.header("Authorization", format!("Bearer {token}")),
         }
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Http1 => "HTTP/1.1",
-            Self::Http2 => "HTTP/2",
-            Self::Grpc => "gRPC",
-            Self::Gateway => "JSON gateway",
-        })
     }
 }
 
