@@ -1,40 +1,24 @@
 //! HTTP/2 written by hand, for what no HTTP/2 client would do.
 //!
-//! Owns the few frames that attacks need. Never reads an answer.
+//! Owns the frames that attacks need. Never reads an answer.
 
 use crate::http::Request;
+use crate::parsers::http_2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
 
-const DATA: u8 = 0;
-const SETTINGS: u8 = 4;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
 const WINDOW_UPDATE: u8 = 8;
-/// No more headers.
-const END_HEADERS: u8 = 0x4;
 /// No more headers, and no body.
-const END: u8 = END_HEADERS | 0x1;
-/// No more body.
-const END_STREAM: u8 = 0x1;
+const END: u8 = END_HEADERS | END_STREAM;
 /// Acknowledges the settings of the peer.
 const ACK: u8 = 0x1;
 /// The longest frame that is taken where nothing else was agreed upon.
 const FRAME_BYTES: usize = 16_384;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a frame is short").to_be_bytes();
-    let mut bytes = length[1..].to_vec();
-    bytes.extend([kind, flags]);
-    bytes.extend(stream.to_be_bytes());
-    bytes.extend(payload);
-    bytes
-}
-
 /// The begin of a connection whose streams have this window: 0 has nothing sent but heads.
 pub fn begin(window: u32) -> Vec<u8> {
     let mut setting = INITIAL_WINDOW_SIZE.to_be_bytes().to_vec();
     setting.extend(window.to_be_bytes());
-    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), &frame(SETTINGS, 0, 0, &setting)].concat()
+    [PREFACE, &frame(SETTINGS, 0, 0, &setting)].concat()
 }
 
 /// A text of HPACK: its length in 7 bits, and where those are full in as many bytes as it takes, the lowest 7 bits first.

@@ -27,9 +27,8 @@ mod rows;
 #[path = "../../../node/http/tests/http_api/memory_node/mod.rs"]
 mod memory_node;
 
-#[expect(dead_code, reason = "shared with the tests of the node, which reset streams too")]
 #[path = "../../../node/http/tests/http_api/http_2.rs"]
-mod http_2;
+pub(crate) mod http_2;
 
 /// One family of parsers.
 #[derive(Debug, Clone, Copy)]
