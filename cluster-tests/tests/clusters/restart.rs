@@ -102,23 +102,18 @@ async fn the_order_of_the_first_start_does_not_matter() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_single_node_stays_ready_while_nobody_writes() {
-    let cluster = Cluster::start_with(Settings::with_ids([1])).await;
+async fn a_single_node_is_a_cluster_and_stays_ready_while_nobody_writes() {
+    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
+    Request::put("single", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
+    cluster.kill(1).await;
+    cluster.bring_up(1).await;
+    Request::get("/v1/kv/single").send(cluster.client_address(1)).await.unwrap().expect_success();
     // Several times as long as a leader may be silent before it counts as gone.
     let unready = sooner_than(Duration::from_secs(3), async || match cluster.is_ready(1).await {
         Ok(()) => Err("it is ready".to_owned()),
         Err(reason) => Ok(reason),
     });
     assert_eq!(unready.await.ok(), None, "it has all the quorum that it needs");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_single_node_is_a_cluster() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    Request::put("single", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
-    cluster.kill(1).await;
-    cluster.bring_up(1).await;
-    Request::get("/v1/kv/single").send(cluster.client_address(1)).await.unwrap().expect_success();
     cluster.assert_agreement().await;
 }
 
