@@ -28,6 +28,7 @@ async fn the_level_waits_for_the_member_that_does_not_agree_and_survives_restart
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(2) {
         Request::put("levels", "1").send(cluster.client_address(1)).await.expect("an answer").expect_success();
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let before = levels(&cluster).await.expect("all answer");
     assert_eq!(before, [(FIRST, NEXT), (FIRST, NEXT), (FIRST, FIRST)], "one member does not agree");
