@@ -32,7 +32,6 @@ pub struct Args {
     local: bool,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let style = ProgressStyle::with_template("backing up {bytes}  {bytes_per_sec}");
     // Draws nothing where standard error is no terminal.

@@ -43,7 +43,6 @@ pub enum Command {
     },
 }
 
-/// Runs a command on barriers.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (name, parties, wait, ttl) = match command {
         Command::Wait { name, parties, wait, ttl } => (name, parties, wait, ttl),

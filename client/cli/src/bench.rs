@@ -116,7 +116,6 @@ impl Args {
     }
 }
 
-/// Runs the benchmark.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let client = client(context, &args)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(rand::random::<u32>()));

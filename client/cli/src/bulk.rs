@@ -44,7 +44,6 @@ struct Body<'a> {
     request_id: Option<String>,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let text = parse::file(&args.file)?;
     let body = body(&text)?;

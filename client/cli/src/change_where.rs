@@ -88,14 +88,12 @@ impl Shared {
     }
 }
 
-/// Runs `quorate update-where`.
 pub async fn update(context: &Context, args: UpdateArgs) -> Result<(), Failed> {
     args.shared.check(&args.prefix)?;
     let change = context.client.patch_where(args.prefix, parse::patch(&args.patch)?);
     run(context, change.given(args.ttl, ChangeWhere::ttl), &args.shared, "changed").await
 }
 
-/// Runs `quorate delete-where`.
 pub async fn delete(context: &Context, args: DeleteArgs) -> Result<(), Failed> {
     args.shared.check(&args.prefix)?;
     run(context, context.client.delete_where(args.prefix), &args.shared, "deleted").await

@@ -50,7 +50,6 @@ pub struct Args {
     fence: Fence,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let claims = claim(context, &args)?.await?;
     match context.shared.output.data() {

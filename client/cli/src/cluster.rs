@@ -39,7 +39,6 @@ pub enum Command {
     },
 }
 
-/// Runs a command on the cluster.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
         Command::Member { command } => members::run(context, command).await,

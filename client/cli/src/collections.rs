@@ -75,7 +75,6 @@ pub enum SequenceCommand {
     },
 }
 
-/// Runs a command on collections.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {
@@ -182,7 +181,6 @@ fn index_text(index: &IndexView) -> String {
     format!("{}{unique} {state}{detail}", index.fields.join("+"))
 }
 
-/// Runs a command on sequences.
 pub async fn run_sequence(context: &Context, command: SequenceCommand) -> Result<(), Failed> {
     let form = context.shared.output;
     match command {

@@ -41,7 +41,6 @@ pub struct Args {
     fence: Fence,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let entry = context.client.get(&args.key).await?;
     if entry.is_none() && !args.create {

@@ -65,7 +65,6 @@ pub enum Command {
     },
 }
 
-/// Runs a command on elections.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {

@@ -58,7 +58,6 @@ enum End {
     Lost(Failed),
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let mut signals = Signals::take()?;
     loop {

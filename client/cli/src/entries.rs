@@ -299,7 +299,6 @@ fn flags(write: Write<'_>, prev: bool, dry_run: bool) -> Write<'_> {
     write.asked(prev, Write::prev).asked(dry_run, Write::dry_run)
 }
 
-/// Runs a command on an entry.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let client = &context.client;
     match command {

@@ -40,7 +40,6 @@ pub struct Args {
     revision: Option<u64>,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     if args.file == "-" {
         let done = export(context, &args, std::io::stdout().lock()).await?;

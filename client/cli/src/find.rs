@@ -68,7 +68,6 @@ struct Filter {
     local: bool,
 }
 
-/// Runs `quorate find`.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     if args.count {
         return show_count(context, &args.filter).await;
@@ -96,7 +95,6 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs `quorate count`.
 pub async fn run_count(context: &Context, args: CountArgs) -> Result<(), Failed> {
     show_count(context, &args.filter).await
 }

@@ -53,7 +53,6 @@ pub enum Command {
     },
 }
 
-/// Runs a command on latches.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     let told = |verb: &str, answer: &LatchAnswer| output::told(text(verb, answer), false, answer.replayed);

@@ -53,7 +53,6 @@ pub struct Args {
 /// Entries of a page with `--all`, of finds too.
 pub const PAGE_ENTRIES: u32 = 1_000;
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let prefix = args.by_flag.as_ref().filter(|prefix| !prefix.is_empty()).unwrap_or(&args.prefix);
     let list = list(context, prefix, &args);

@@ -88,7 +88,6 @@ const FAULTS_SHOWN: u64 = 100;
 /// sent again.
 const SAVE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let settings = Settings {
         prefix: args.prefix.to_string(),

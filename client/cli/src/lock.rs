@@ -81,7 +81,6 @@ pub enum Command {
     },
 }
 
-/// Runs a command on locks.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     match args {
         Args::On(command) => perform(context, command).await,

@@ -41,7 +41,6 @@ pub struct Args {
     guarded: Guarded,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let mut signals = Signals::take()?;
     let session = args.guarded.session(context).await?;

@@ -122,7 +122,6 @@ pub enum Leader {
     },
 }
 
-/// Runs a command on members.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let members = context.client.members();
     let (change, how) = match command {
@@ -140,7 +139,6 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     make(context, change, how).await
 }
 
-/// Runs a command on leadership.
 pub async fn run_leader(context: &Context, command: Leader) -> Result<(), Failed> {
     let Leader::Transfer { to } = command;
     let answer = context.client.transfer_leader(to).await?;

@@ -85,7 +85,6 @@ pub struct Which {
     node: Option<String>,
 }
 
-/// Runs a command on nodes.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
         Command::Log { filter, reset, time, which } => log(context, filter, reset, time, &which).await,

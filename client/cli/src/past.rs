@@ -81,7 +81,6 @@ struct Shown<'a> {
     entry: Option<&'a EntryView>,
 }
 
-/// Runs `quorate history`.
 pub async fn history(context: &Context, args: HistoryArgs) -> Result<(), Failed> {
     let versions = context.client.history(&args.key).last(args.limit as usize).await?;
     if versions.is_empty() {
@@ -101,7 +100,6 @@ fn text(version: &Shown<'_>) -> String {
     format!("revision {revision}  {time}  {who}  {op}  {value}")
 }
 
-/// Runs `quorate diff`.
 pub async fn diff(context: &Context, args: DiffArgs) -> Result<(), Failed> {
     let at = async |revision: Option<u64>| -> Result<Option<EntryView>, Failed> {
         let get = context.client.get(&args.key);
@@ -133,7 +131,6 @@ fn shown(entry: Option<&EntryView>) -> Result<String, Failed> {
     Ok(pretty(&String::from_utf8_lossy(&rewrite::bytes(entry)?)))
 }
 
-/// Runs `quorate revert`.
 pub async fn revert(context: &Context, args: RevertArgs) -> Result<(), Failed> {
     let Some(then) = context.client.get(&args.key).revision(args.to).await? else {
         let (key, to) = (&args.key, args.to);

@@ -69,7 +69,6 @@ pub struct Subject {
     default: bool,
 }
 
-/// Runs a command on quotas.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (quotas, form) = (context.client.quotas(), context.shared.output);
     match command {

@@ -45,7 +45,6 @@ Examples:
     },
 }
 
-/// Runs a command on roles.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (access, form) = (context.client.access(), context.shared.output);
     match command {

@@ -66,7 +66,6 @@ fn label(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Runs a command on sessions.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
     match command {

@@ -99,7 +99,6 @@ impl Bundle {
     }
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let path = args.file.unwrap_or_else(|| format!("quorate-support-{made}.tar.gz").into());

@@ -68,7 +68,6 @@ pub struct Args {
     command: Vec<String>,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let Args { queue, concurrency, lease, worker, stop_within, grace, until_idle, command } = args;
     let patience = stop_within + grace + STOP_SLACK;

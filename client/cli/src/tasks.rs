@@ -174,7 +174,6 @@ pub struct FailArgs {
     release: bool,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let queue = |name: &str| context.client.tasks(name);
     let id = || context.request_id().unwrap_or_else(RequestId::random);

@@ -42,7 +42,6 @@ pub enum Command {
     },
 }
 
-/// Runs a command on tokens.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (access, form) = (context.client.access(), context.shared.output);
     match command {

@@ -30,7 +30,6 @@ pub struct Args {
     dry_run: bool,
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let txn = context.client.txn_json(&parse::file(&args.file)?);
     let txn = txn.given(context.request_id(), |txn, id| txn.request_id(id)).asked(args.dry_run, |txn| txn.dry_run());

@@ -45,7 +45,6 @@ pub struct Args {
 /// Longest pause before a further try.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     let mut read = context.client.get(&args.key).await?;
     for tried in 1..=args.tries {

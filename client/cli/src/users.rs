@@ -57,7 +57,6 @@ Examples:
     },
 }
 
-/// Runs a command on users.
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (access, form) = (context.client.access(), context.shared.output);
     match command {

@@ -88,7 +88,6 @@ fn kind(text: &str) -> Result<WatchEventKind, String> {
     }
 }
 
-/// Runs the command.
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
     tokio::select! {
         ended = follow(context, &args) => ended,

@@ -21,7 +21,6 @@ use crate::input::extract::Query;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The route of the question.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::node(Guard::Known), routes!(get))
 }

@@ -23,7 +23,6 @@ use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 
-/// The routes of roles.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new()

@@ -27,7 +27,6 @@ use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 
-/// The routes of tokens.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new().add(ADMIN, routes!(list)).add(ADMIN, routes!(create)).add(ADMIN, routes!(delete))

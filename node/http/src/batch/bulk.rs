@@ -28,7 +28,6 @@ use crate::keys::prefer;
 use crate::output::response::{Outcome, ok};
 use crate::routes::{BodyLimit, Policy, Routes};
 
-/// The route of bulks.
 pub fn routes() -> Routes {
     Routes::new()
         .add(Policy::data(RequestClass::Point).with_body(BodyLimit::Bytes(limits::BULK_BODY_BYTES_MAX)), routes!(post))

@@ -18,7 +18,6 @@ use crate::keys::prefer::{self, Preferred};
 use crate::output::response::Outcome;
 use crate::routes::{BodyLimit, Policy, Routes};
 
-/// The route of single operations and of streams of them.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Point).with_body(BodyLimit::Lines), routes!(post))
 }

@@ -23,7 +23,6 @@ use crate::input::{body, headers, json_body};
 use crate::output::response::{Outcome, ok};
 use crate::routes::{Policy, Routes};
 
-/// The route of transactions.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Point), routes!(post))
 }

@@ -29,7 +29,6 @@ use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of barriers.
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new().add(COORDINATION, routes!(enter)).add(COORDINATION, routes!(leave)).add(COORDINATION, routes!(get))

@@ -34,7 +34,6 @@ use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of elections.
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()

@@ -28,7 +28,6 @@ use crate::keys::read;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 
-/// The routes of latches.
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()

@@ -33,7 +33,6 @@ use crate::routes::{Policy, Routes};
 use crate::watch::sse::{self, Chunk, Source};
 use crate::watch::{event, options};
 
-/// The route of observers.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Coordination), routes!(get))
 }

@@ -38,7 +38,6 @@ use crate::input::json_body::{Empty, Json, JsonOrNone};
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 
-/// The routes of sessions.
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     const RENEWAL: Policy = Policy::data(RequestClass::Coordination).without_command().vital().for_owners();

@@ -23,7 +23,6 @@ use crate::input::key;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The route of audit trails.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Scan), routes!(get))
 }

@@ -30,7 +30,6 @@ use crate::keys::{find_body, matching};
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The route of claims.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Scan), routes!(post))
 }

@@ -34,7 +34,6 @@ use crate::input::extract::{Faults, Query};
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 
-/// The routes of collections.
 pub fn routes() -> Routes {
     const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new()

@@ -23,7 +23,6 @@ use crate::output::render;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of searches.
 pub fn routes() -> Routes {
     const SCAN: Policy = Policy::data(RequestClass::Scan).without_command();
     Routes::new().add(SCAN, routes!(find)).add(SCAN, routes!(count))

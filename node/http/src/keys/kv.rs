@@ -27,7 +27,6 @@ use crate::keys::{read, write};
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of single entries.
 pub fn routes() -> Routes {
     const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new()

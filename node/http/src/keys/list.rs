@@ -27,7 +27,6 @@ use crate::output::render;
 use crate::output::response::{Answer, Outcome, ok};
 use crate::routes::{Policy, Routes};
 
-/// The route of listings.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Scan), routes!(get))
 }

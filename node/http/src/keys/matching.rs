@@ -39,7 +39,6 @@ enum Kind {
     Delete,
 }
 
-/// The routes of changes of all that matches.
 pub fn routes() -> Routes {
     const SCAN: Policy = Policy::data(RequestClass::Scan);
     Routes::new().add(SCAN, routes!(update)).add(SCAN, routes!(delete))

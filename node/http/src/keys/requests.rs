@@ -25,7 +25,6 @@ use crate::routes::{Policy, Routes};
 /// Names of users that are shown where an id is of several.
 const OWNERS_SHOWN_MAX: usize = 3;
 
-/// The route of the outcomes of requests.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Point), routes!(get))
 }

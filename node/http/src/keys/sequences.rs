@@ -21,7 +21,6 @@ use crate::input::json_body::JsonOrNone;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of sequences.
 pub fn routes() -> Routes {
     const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new().add(POINT, routes!(get)).add(POINT, routes!(post))

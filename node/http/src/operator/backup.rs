@@ -27,7 +27,6 @@ use crate::keys::read;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{Policy, Routes};
 
-/// The route of backups.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::node(Guard::Backup), routes!(get))
 }

@@ -11,7 +11,6 @@ use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};
 
-/// The routes of the cluster.
 pub fn routes() -> Routes {
     const KNOWN: Policy = Policy::node(Guard::Known);
     Routes::new()

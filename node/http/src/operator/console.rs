@@ -38,7 +38,6 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// The routes of the console.
 pub fn routes() -> Routes {
     // Where in the page one is, is for the page.
     let policy = Policy::node(Guard::None).passing_over_query();

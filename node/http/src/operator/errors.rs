@@ -16,7 +16,6 @@ use crate::input::headers;
 use crate::output::response::{Outcome, ok};
 use crate::routes::{Policy, Routes};
 
-/// The route of the pages.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::node(Guard::None), routes!(page))
 }

@@ -25,7 +25,6 @@ use crate::input::json_body::Json;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};
 
-/// The routes of contained faults.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new().add(ADMIN, routes!(get)).add(ADMIN, routes!(post))

@@ -31,7 +31,6 @@ use crate::routes::{Policy, Routes};
 /// For so long an invitation is good where nobody says.
 const FOR_MS_DEFAULT: u64 = 10 * 60 * 1_000;
 
-/// The routes of invitations.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new().add(ADMIN, routes!(list)).add(ADMIN, routes!(invite)).add(ADMIN, routes!(revoke))

@@ -23,7 +23,6 @@ use crate::routes::{Policy, Routes};
 /// Longer than the name of any host.
 const ADDRESS_BYTES_MAX: usize = 300;
 
-/// The routes of members.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin).without_command();
     Routes::new()

@@ -28,7 +28,6 @@ const FOR_MS_MAX: u64 = 24 * 3_600 * 1_000;
 const LINES_MAX: u64 = 10_000;
 const LINES_DEFAULT: u64 = 1_000;
 
-/// The routes of one node.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin).without_command();
     Routes::new()

@@ -12,7 +12,6 @@ use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of the quota of every principal.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new().add(ADMIN, routes!(get)).add(ADMIN, routes!(put)).add(ADMIN, routes!(delete))

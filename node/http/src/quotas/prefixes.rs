@@ -21,7 +21,6 @@ use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of the quotas of prefixes.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new()

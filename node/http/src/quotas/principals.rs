@@ -19,7 +19,6 @@ use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
-/// The routes of the quotas of principals.
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
     Routes::new()

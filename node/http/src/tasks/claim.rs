@@ -26,7 +26,6 @@ use crate::tasks::{answer, body, queues};
 /// While it waits it looks so often whether this node can still serve it.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The route of claims of tasks.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Point), routes!(post))
 }

@@ -47,7 +47,6 @@ pub enum ScheduleAnswer {
     Several(TasksScheduled),
 }
 
-/// The routes of tasks.
 pub fn routes() -> Routes {
     const SCAN: Policy = Policy::data(RequestClass::Scan);
     const POINT: Policy = Policy::data(RequestClass::Point);

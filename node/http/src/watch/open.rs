@@ -22,7 +22,6 @@ use crate::watch::read::Initial;
 use crate::watch::stream::WatchBody;
 use crate::watch::{event, sse};
 
-/// The route of watches.
 pub fn routes() -> Routes {
     Routes::new().add(Policy::data(RequestClass::Point), routes!(get))
 }
