@@ -30,8 +30,7 @@ pub enum Permission {
 
 /// One permission on all names with a prefix: keys, and the names of locks, queues, sequences and so on.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Grant {
     /// What is allowed.
     pub permission: Permission,

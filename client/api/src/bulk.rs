@@ -129,8 +129,7 @@ pub struct BulkAnswer {
 
 /// The body of `POST /v1/update_where` and `POST /v1/delete_where`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct WhereRequest {
     /// Only keys that begin with this. Every key only if it says so: `""`.
     pub prefix: Name,

@@ -13,8 +13,7 @@ pub const CLAIM_ENTRIES_MAX: u32 = 100;
 
 /// The body of `POST /v1/claim`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct ClaimRequest {
     /// Only keys that begin with this.
     pub prefix: Name,

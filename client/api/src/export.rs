@@ -14,8 +14,7 @@ use super::strict::given;
 
 /// A line of an export: an entry without what another cluster would decide anew. Exactly one of `value` and `value_base64` is there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct ExportLine<'a> {
     /// The key.

@@ -193,8 +193,7 @@ pub enum ReadConsistency {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct FindRequest {
     /// Only keys that begin with this; may be empty.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -244,8 +243,7 @@ named!(FindRequest, prefix);
 
 /// The body of `POST /v1/count`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct CountRequest {
     /// Only keys that begin with this; may be empty.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]

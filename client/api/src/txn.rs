@@ -66,8 +66,7 @@ pub struct TxnRequest<S = TxnStep> {
 
 /// What must hold of one entry: at least one of `cas`, `exists` and `if`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct TxnCheck {
     /// Of which entry.
     pub key: Name,
