@@ -145,3 +145,38 @@ macro_rules! enumeration {
     };
 }
 pub(crate) use enumeration;
+
+/// Defines a message that is one of several others, each with its number, its names in JSON and its variant. What is read stands in fields of
+/// its own first: a flattened enumeration would pass over all that is wrong with it.
+macro_rules! one_of {
+    ($message:ident { $field:ident: $union:ident = $path:tt $numbers:tt {
+        $($number:tt $name:ident $other:tt $variant:ident($of:ident),)*
+    } }) => {
+        #[derive(Clone, PartialEq, prost::Message, serde::Serialize)]
+        pub struct $message {
+            #[prost(oneof = $path, tags = $numbers)]
+            #[serde(flatten)]
+            pub $field: Option<$union>,
+        }
+
+        #[derive(Clone, PartialEq, prost::Oneof, serde::Serialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $union {
+            $(#[prost(message, tag = $number)] $variant($of),)*
+        }
+
+        impl<'de> serde::Deserialize<'de> for $message {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[derive(Default, serde::Deserialize)]
+                #[serde(default)]
+                struct Read {
+                    $(#[serde(alias = $other)] $name: Option<$of>,)*
+                }
+                let read = <Read as serde::Deserialize>::deserialize(deserializer)?;
+                let $field = $crate::json::one_of([$(read.$name.map($union::$variant)),*]);
+                Ok(Self { $field: $field.map_err(<D::Error as serde::de::Error>::custom)? })
+            }
+        }
+    };
+}
+pub(crate) use one_of;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::KeyValue;
 use super::header::ResponseHeader;
-use crate::define::{enumeration, messages};
+use crate::define::{enumeration, messages, one_of};
 use crate::json;
 
 enumeration!(RangeRequestSortOrder { None = 0 "NONE", Ascend = 1 "ASCEND", Descend = 2 "DESCEND" });
@@ -69,46 +69,26 @@ messages! {
     }
 }
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(try_from = "RequestOpRead")]
-pub struct RequestOp {
-    #[prost(oneof = "RequestOpRequest", tags = "1, 2, 3, 4")]
-    #[serde(flatten)]
-    pub request: Option<RequestOpRequest>,
+one_of! {
+    RequestOp {
+        request: RequestOpRequest = "RequestOpRequest" "1, 2, 3, 4" {
+            1 request_range "requestRange" RequestRange(RangeRequest),
+            2 request_put "requestPut" RequestPut(PutRequest),
+            3 request_delete_range "requestDeleteRange" RequestDeleteRange(DeleteRangeRequest),
+            4 request_txn "requestTxn" RequestTxn(TxnRequest),
+        }
+    }
 }
 
-#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RequestOpRequest {
-    #[prost(message, tag = "1")]
-    RequestRange(RangeRequest),
-    #[prost(message, tag = "2")]
-    RequestPut(PutRequest),
-    #[prost(message, tag = "3")]
-    RequestDeleteRange(DeleteRangeRequest),
-    #[prost(message, tag = "4")]
-    RequestTxn(TxnRequest),
-}
-
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(try_from = "ResponseOpRead")]
-pub struct ResponseOp {
-    #[prost(oneof = "ResponseOpResponse", tags = "1, 2, 3, 4")]
-    #[serde(flatten)]
-    pub response: Option<ResponseOpResponse>,
-}
-
-#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ResponseOpResponse {
-    #[prost(message, tag = "1")]
-    ResponseRange(RangeResponse),
-    #[prost(message, tag = "2")]
-    ResponsePut(PutResponse),
-    #[prost(message, tag = "3")]
-    ResponseDeleteRange(DeleteRangeResponse),
-    #[prost(message, tag = "4")]
-    ResponseTxn(TxnResponse),
+one_of! {
+    ResponseOp {
+        response: ResponseOpResponse = "ResponseOpResponse" "1, 2, 3, 4" {
+            1 response_range "responseRange" ResponseRange(RangeResponse),
+            2 response_put "responsePut" ResponsePut(PutResponse),
+            3 response_delete_range "responseDeleteRange" ResponseDeleteRange(DeleteRangeResponse),
+            4 response_txn "responseTxn" ResponseTxn(TxnResponse),
+        }
+    }
 }
 
 enumeration!(CompareCompareResult {
@@ -190,62 +170,6 @@ messages! {
 
     RangeStreamResponse {
         1 range_response: optional RangeResponse [alias = "rangeResponse"],
-    }
-}
-
-/// As it is read.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RequestOpRead {
-    #[serde(alias = "requestRange")]
-    request_range: Option<RangeRequest>,
-    #[serde(alias = "requestPut")]
-    request_put: Option<PutRequest>,
-    #[serde(alias = "requestDeleteRange")]
-    request_delete_range: Option<DeleteRangeRequest>,
-    #[serde(alias = "requestTxn")]
-    request_txn: Option<TxnRequest>,
-}
-
-impl TryFrom<RequestOpRead> for RequestOp {
-    type Error = &'static str;
-
-    fn try_from(read: RequestOpRead) -> Result<Self, &'static str> {
-        let request = json::one_of([
-            read.request_range.map(RequestOpRequest::RequestRange),
-            read.request_put.map(RequestOpRequest::RequestPut),
-            read.request_delete_range.map(RequestOpRequest::RequestDeleteRange),
-            read.request_txn.map(RequestOpRequest::RequestTxn),
-        ])?;
-        Ok(Self { request })
-    }
-}
-
-/// As it is read.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ResponseOpRead {
-    #[serde(alias = "responseRange")]
-    response_range: Option<RangeResponse>,
-    #[serde(alias = "responsePut")]
-    response_put: Option<PutResponse>,
-    #[serde(alias = "responseDeleteRange")]
-    response_delete_range: Option<DeleteRangeResponse>,
-    #[serde(alias = "responseTxn")]
-    response_txn: Option<TxnResponse>,
-}
-
-impl TryFrom<ResponseOpRead> for ResponseOp {
-    type Error = &'static str;
-
-    fn try_from(read: ResponseOpRead) -> Result<Self, &'static str> {
-        let response = json::one_of([
-            read.response_range.map(ResponseOpResponse::ResponseRange),
-            read.response_put.map(ResponseOpResponse::ResponsePut),
-            read.response_delete_range.map(ResponseOpResponse::ResponseDeleteRange),
-            read.response_txn.map(ResponseOpResponse::ResponseTxn),
-        ])?;
-        Ok(Self { response })
     }
 }
 

@@ -1,29 +1,17 @@
 //! Watches.
 
-use serde::{Deserialize, Serialize};
-
 use super::entry::Event;
 use super::header::ResponseHeader;
-use crate::define::{enumeration, messages};
-use crate::json;
+use crate::define::{enumeration, messages, one_of};
 
-#[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
-#[serde(try_from = "WatchRequestRead")]
-pub struct WatchRequest {
-    #[prost(oneof = "WatchRequestRequestUnion", tags = "1, 2, 3")]
-    #[serde(flatten)]
-    pub request_union: Option<WatchRequestRequestUnion>,
-}
-
-#[derive(Clone, PartialEq, prost::Oneof, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WatchRequestRequestUnion {
-    #[prost(message, tag = "1")]
-    CreateRequest(WatchCreateRequest),
-    #[prost(message, tag = "2")]
-    CancelRequest(WatchCancelRequest),
-    #[prost(message, tag = "3")]
-    ProgressRequest(WatchProgressRequest),
+one_of! {
+    WatchRequest {
+        request_union: WatchRequestRequestUnion = "WatchRequestRequestUnion" "1, 2, 3" {
+            1 create_request "createRequest" CreateRequest(WatchCreateRequest),
+            2 cancel_request "cancelRequest" CancelRequest(WatchCancelRequest),
+            3 progress_request "progressRequest" ProgressRequest(WatchProgressRequest),
+        }
+    }
 }
 
 enumeration!(WatchCreateRequestFilterType { Noput = 0 "NOPUT", Nodelete = 1 "NODELETE" });
@@ -55,30 +43,5 @@ messages! {
         6 cancel_reason: string [alias = "cancelReason"],
         7 fragment: bool,
         11 events: repeated Event,
-    }
-}
-
-/// As it is read.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WatchRequestRead {
-    #[serde(alias = "createRequest")]
-    create_request: Option<WatchCreateRequest>,
-    #[serde(alias = "cancelRequest")]
-    cancel_request: Option<WatchCancelRequest>,
-    #[serde(alias = "progressRequest")]
-    progress_request: Option<WatchProgressRequest>,
-}
-
-impl TryFrom<WatchRequestRead> for WatchRequest {
-    type Error = &'static str;
-
-    fn try_from(read: WatchRequestRead) -> Result<Self, &'static str> {
-        let request_union = json::one_of([
-            read.create_request.map(WatchRequestRequestUnion::CreateRequest),
-            read.cancel_request.map(WatchRequestRequestUnion::CancelRequest),
-            read.progress_request.map(WatchRequestRequestUnion::ProgressRequest),
-        ])?;
-        Ok(Self { request_union })
     }
 }
