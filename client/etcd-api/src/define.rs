@@ -1,39 +1,51 @@
 //! How messages and enumerations are written down: as in the protocol's definition.
 //!
-//! Owns what follows from the kind of a field: its type, and its form over gRPC and in JSON.
+//! Owns what follows from the kind of a field: its type, its form over gRPC and in JSON, and whether it may come any number of times.
 
-/// Defines messages, each with its fields: number, name and kind. In brackets stands what else the JSON of a
-/// field is called, or is called instead.
+/// Defines messages, each with its fields: number, name and kind. In brackets stands what else a field is called in JSON, or is called there
+/// instead; behind the name of a message, what etcd answers where it has too much.
 macro_rules! messages {
-    (@ $message:ident [$($known:tt)*]) => {
+    (@ $message:ident [$($too_much:ident)?] [$($known:tt)*] [$($within:tt)*]) => {
         #[derive(Clone, PartialEq, prost::Message, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $message { $($known)* }
+
+        impl $crate::measure::Measured for $message {
+            fn fields() -> $crate::measure::Fields {
+                const FIELDS: $crate::measure::Fields = &[$($within)*];
+                FIELDS
+            }
+
+            fn too_much() -> Option<$crate::Error> {
+                let told: &[$crate::Error] = &[$($crate::Error::$too_much)?];
+                told.first().copied()
+            }
+        }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: bytes $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: bytes $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(bytes = "bytes", tag = $number)]
             #[serde($($($json)*,)? with = "crate::json::base64", skip_serializing_if = "crate::json::is_default")]
             pub $field: bytes::Bytes,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: int64 $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: int64 $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(int64, tag = $number)]
             #[serde($($($json)*,)? with = "crate::json::integer", skip_serializing_if = "crate::json::is_default")]
             pub $field: i64,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: uint64 $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: uint64 $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(uint64, tag = $number)]
             #[serde($($($json)*,)? with = "crate::json::integer", skip_serializing_if = "crate::json::is_default")]
             pub $field: u64,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
     // 32 bits are written as a number, and read as either.
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: uint32 $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: uint32 $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(uint32, tag = $number)]
             #[serde(
                 $($($json)*,)?
@@ -41,10 +53,10 @@ macro_rules! messages {
                 skip_serializing_if = "crate::json::is_default"
             )]
             pub $field: u32,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: bool $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: bool $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(bool, tag = $number)]
             #[serde(
                 $($($json)*,)?
@@ -52,10 +64,10 @@ macro_rules! messages {
                 skip_serializing_if = "crate::json::is_default"
             )]
             pub $field: bool,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: string $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: string $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(string, tag = $number)]
             #[serde(
                 $($($json)*,)?
@@ -63,52 +75,52 @@ macro_rules! messages {
                 skip_serializing_if = "crate::json::is_default"
             )]
             pub $field: String,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: enumeration $of:tt $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: enumeration $of:tt $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(enumeration = $of, tag = $number)]
             #[serde($($($json)*,)? with = $of, skip_serializing_if = "crate::json::is_default")]
             pub $field: i32,
-        ] $($rest)* }
+        ] [$($within)*] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: optional $of:ident $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: optional $of:ident $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(message, optional, tag = $number)]
             #[serde($($($json)*,)? skip_serializing_if = "Option::is_none")]
             pub $field: Option<$of>,
-        ] $($rest)* }
+        ] [$($within)* ($number, $crate::measure::Field::One(<$of as $crate::measure::Measured>::fields)),] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: repeated string $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: repeated string $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(string, repeated, tag = $number)]
             #[serde($($($json)*,)? deserialize_with = "crate::json::nullable", skip_serializing_if = "Vec::is_empty")]
             pub $field: Vec<String>,
-        ] $($rest)* }
+        ] [$($within)* ($number, $crate::measure::Field::Texts),] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: repeated bytes $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: repeated bytes $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(bytes = "bytes", repeated, tag = $number)]
             #[serde($($($json)*,)? with = "crate::json::base64_list", skip_serializing_if = "Vec::is_empty")]
             pub $field: Vec<bytes::Bytes>,
-        ] $($rest)* }
+        ] [$($within)* ($number, $crate::measure::Field::Texts),] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: repeated enumeration $of:tt $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: repeated enumeration $of:tt $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(enumeration = $of, repeated, tag = $number)]
             #[serde($($($json)*,)? with = $of, skip_serializing_if = "Vec::is_empty")]
             pub $field: Vec<i32>,
-        ] $($rest)* }
+        ] [$($within)* ($number, $crate::measure::Field::Numbers),] $($rest)* }
     };
-    (@ $message:ident [$($known:tt)*] $number:tt $field:ident: repeated $of:ident $([$($json:tt)*])?, $($rest:tt)*) => {
-        $crate::define::messages! { @ $message [$($known)*
+    (@ $message:ident $too_much:tt [$($known:tt)*] [$($within:tt)*] $number:tt $field:ident: repeated $of:ident $([$($json:tt)*])?, $($rest:tt)*) => {
+        $crate::define::messages! { @ $message $too_much [$($known)*
             #[prost(message, repeated, tag = $number)]
             #[serde($($($json)*,)? deserialize_with = "crate::json::nullable", skip_serializing_if = "Vec::is_empty")]
             pub $field: Vec<$of>,
-        ] $($rest)* }
+        ] [$($within)* ($number, $crate::measure::Field::Messages(<$of as $crate::measure::Measured>::fields)),] $($rest)* }
     };
-    ($($message:ident { $($fields:tt)* })*) => {
-        $($crate::define::messages! { @ $message [] $($fields)* })*
+    ($($message:ident $(($too_much:ident))? { $($fields:tt)* })*) => {
+        $($crate::define::messages! { @ $message [$($too_much)?] [] [] $($fields)* })*
     };
 }
 pub(crate) use messages;
@@ -163,6 +175,14 @@ macro_rules! one_of {
         #[serde(rename_all = "snake_case")]
         pub enum $union {
             $(#[prost(message, tag = $number)] $variant($of),)*
+        }
+
+        impl $crate::measure::Measured for $message {
+            fn fields() -> $crate::measure::Fields {
+                const FIELDS: $crate::measure::Fields =
+                    &[$(($number, $crate::measure::Field::One(<$of as $crate::measure::Measured>::fields))),*];
+                FIELDS
+            }
         }
 
         impl<'de> serde::Deserialize<'de> for $message {

@@ -7,6 +7,7 @@ use super::entry::KeyValue;
 use super::header::ResponseHeader;
 use crate::define::{enumeration, messages, one_of};
 use crate::json;
+use crate::measure::Measured;
 
 enumeration!(RangeRequestSortOrder { None = 0 "NONE", Ascend = 1 "ASCEND", Descend = 2 "DESCEND" });
 
@@ -126,6 +127,9 @@ pub struct Compare {
     pub target_union: Option<CompareTargetUnion>,
 }
 
+/// It has single values alone.
+impl Measured for Compare {}
+
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompareTargetUnion {
@@ -147,7 +151,7 @@ pub enum CompareTargetUnion {
 }
 
 messages! {
-    TxnRequest {
+    TxnRequest(TooManyOps) {
         1 compare: repeated Compare,
         2 success: repeated RequestOp,
         3 failure: repeated RequestOp,

@@ -1,29 +1,9 @@
 //! How much a message is made of, counted over its bytes before anything of it is decoded.
 //!
-//! Owns what of a request may come any number of times: two bytes of an empty element become a hundred once they are decoded, so whoever
-//! bounds the length of a message has not bounded what it takes. Counts without an allocation, and ends where there is more than may be.
-//! Never knows what may be.
+//! Two bytes of an empty element become a hundred once they are decoded, so whoever bounds the length of a message has not bounded what it
+//! takes. Counts without an allocation, and ends where there is more than may be. Never knows what may be.
 
 use crate::Error;
-use crate::auth::{
-    AuthDisableRequest, AuthEnableRequest, AuthRoleAddRequest, AuthRoleDeleteRequest, AuthRoleGetRequest,
-    AuthRoleGrantPermissionRequest, AuthRoleListRequest, AuthRoleRevokePermissionRequest, AuthStatusRequest,
-    AuthUserAddRequest, AuthUserChangePasswordRequest, AuthUserDeleteRequest, AuthUserGetRequest,
-    AuthUserGrantRoleRequest, AuthUserListRequest, AuthUserRevokeRoleRequest, AuthenticateRequest,
-};
-use crate::cluster::{
-    MemberAddRequest, MemberListRequest, MemberPromoteRequest, MemberRemoveRequest, MemberUpdateRequest,
-};
-use crate::election::{CampaignRequest, LeaderRequest, ProclaimRequest, ResignRequest};
-use crate::kv::{CompactionRequest, DeleteRangeRequest, PutRequest, RangeRequest, TxnRequest};
-use crate::lease::{
-    LeaseGrantRequest, LeaseKeepAliveRequest, LeaseLeasesRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest,
-};
-use crate::lock::{LockRequest, UnlockRequest};
-use crate::maintenance::{
-    AlarmRequest, DefragmentRequest, HashKVRequest, HashRequest, MoveLeaderRequest, SnapshotRequest, StatusRequest,
-};
-use crate::watch::WatchRequest;
 
 /// How much there is of a message, or may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,16 +30,16 @@ pub type Fields = &'static [(u32, Field)];
 #[derive(Debug)]
 pub enum Field {
     /// A message. What comes again is added to it.
-    One(Fields),
+    One(fn() -> Fields),
     /// A list of messages.
-    Messages(Fields),
+    Messages(fn() -> Fields),
     /// A list of texts.
     Texts,
     /// A list of numbers, which may be packed.
     Numbers,
 }
 
-/// A message that is sent to a server.
+/// A message of which is known what it is made of.
 pub trait Measured {
     /// Its fields that are more than a single value, with their numbers.
     fn fields() -> Fields {
@@ -70,68 +50,6 @@ pub trait Measured {
     fn too_much() -> Option<Error> {
         None
     }
-}
-
-/// Messages that have nothing but single values.
-macro_rules! plain {
-    ($($message:ident),* $(,)?) => {
-        $(impl Measured for $message {})*
-    };
-}
-
-plain! {
-    AlarmRequest, AuthDisableRequest, AuthEnableRequest, AuthRoleAddRequest, AuthRoleDeleteRequest, AuthRoleGetRequest,
-    AuthRoleListRequest, AuthRoleRevokePermissionRequest, AuthStatusRequest, AuthUserChangePasswordRequest,
-    AuthUserDeleteRequest, AuthUserGetRequest, AuthUserGrantRoleRequest, AuthUserListRequest,
-    AuthUserRevokeRoleRequest, AuthenticateRequest, CampaignRequest, CompactionRequest, DefragmentRequest,
-    DeleteRangeRequest, HashKVRequest, HashRequest, LeaderRequest, LeaseGrantRequest, LeaseKeepAliveRequest,
-    LeaseLeasesRequest, LeaseRevokeRequest, LeaseTimeToLiveRequest, LockRequest, MemberListRequest,
-    MemberPromoteRequest, MemberRemoveRequest, MoveLeaderRequest, PutRequest, RangeRequest, SnapshotRequest,
-    StatusRequest, UnlockRequest,
-}
-
-impl Measured for TxnRequest {
-    fn fields() -> Fields {
-        &TXN
-    }
-
-    fn too_much() -> Option<Error> {
-        Some(Error::TooManyOps)
-    }
-}
-
-static TXN: [(u32, Field); 3] =
-    [(1, Field::Messages(&[])), (2, Field::Messages(&OPERATION)), (3, Field::Messages(&OPERATION))];
-static OPERATION: [(u32, Field); 4] =
-    [(1, Field::One(&[])), (2, Field::One(&[])), (3, Field::One(&[])), (4, Field::One(&TXN))];
-
-impl Measured for WatchRequest {
-    fn fields() -> Fields {
-        static CREATE: [(u32, Field); 1] = [(5, Field::Numbers)];
-        static WATCH: [(u32, Field); 3] = [(1, Field::One(&CREATE)), (2, Field::One(&[])), (3, Field::One(&[]))];
-        &WATCH
-    }
-}
-
-/// Messages that have one field that is more than a single value.
-macro_rules! with_one {
-    ($($message:ident: $number:literal is $field:expr),* $(,)?) => {
-        $(impl Measured for $message {
-            fn fields() -> Fields {
-                static FIELDS: [(u32, Field); 1] = [($number, $field)];
-                &FIELDS
-            }
-        })*
-    };
-}
-
-with_one! {
-    MemberAddRequest: 1 is Field::Texts,
-    MemberUpdateRequest: 2 is Field::Texts,
-    AuthUserAddRequest: 3 is Field::One(&[]),
-    AuthRoleGrantPermissionRequest: 2 is Field::One(&[]),
-    ProclaimRequest: 1 is Field::One(&[]),
-    ResignRequest: 1 is Field::One(&[]),
 }
 
 /// Measures a message as it comes over gRPC. What passes may still turn out not to be one of this kind once it is decoded, but then nothing
@@ -184,10 +102,10 @@ impl Counter {
             match (known, kind) {
                 (Some(Field::Messages(within)), WITH_LENGTH) => {
                     self.add(1, 0)?;
-                    self.message(value(&mut bytes, kind)?, within, depth + 1)?;
+                    self.message(value(&mut bytes, kind)?, within(), depth + 1)?;
                 }
                 (Some(Field::One(within)), WITH_LENGTH) => {
-                    self.message(value(&mut bytes, kind)?, within, depth + 1)?;
+                    self.message(value(&mut bytes, kind)?, within(), depth + 1)?;
                 }
                 (Some(Field::Texts), WITH_LENGTH) => {
                     value(&mut bytes, kind)?;

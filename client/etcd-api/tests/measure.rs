@@ -1,7 +1,5 @@
 //! What a message is made of, as it is counted before it is decoded, against what comes of decoding it.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -158,44 +156,6 @@ fn json_has_as_many_elements_as_its_lists() {
     let members: Vec<_> = (0..40_000).map(|n| format!(r#""{n}":0"#)).collect();
     let named = format!(r#"{{"sort_order":{{{}}}}}"#, members.join(","));
     assert_eq!(of_json(named.as_bytes(), SOME), Err(Fault::TooMuch));
-}
-
-/// Whoever adds another one here says in `measure.rs` what it is, if a client may send it. Of these a client sends no `LeaseCheckpointRequest`,
-/// `Member`, `Role` or `User`.
-#[test]
-fn every_list_that_a_client_sends_is_known() {
-    let sources = [
-        include_str!("../src/auth.rs"),
-        include_str!("../src/cluster.rs"),
-        include_str!("../src/election.rs"),
-        include_str!("../src/entry.rs"),
-        include_str!("../src/header.rs"),
-        include_str!("../src/kv.rs"),
-        include_str!("../src/lease.rs"),
-        include_str!("../src/lock.rs"),
-        include_str!("../src/maintenance.rs"),
-        include_str!("../src/watch.rs"),
-    ];
-    let (mut message, mut found) = ("", BTreeSet::new());
-    for line in sources.iter().flat_map(|source| source.lines()) {
-        if let Some(name) = line.strip_prefix("pub struct ") {
-            message = name.split(' ').next().unwrap_or_default();
-        }
-        if line.contains("repeated, tag") && !message.ends_with("Response") {
-            found.insert(message);
-        }
-    }
-    let known = [
-        "LeaseCheckpointRequest",
-        "Member",
-        "MemberAddRequest",
-        "MemberUpdateRequest",
-        "Role",
-        "TxnRequest",
-        "User",
-        "WatchCreateRequest",
-    ];
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), known);
 }
 
 fn some_bytes() -> impl Strategy<Value = Bytes> {
