@@ -7,13 +7,6 @@ messages! {
     UserAddOptions {
         1 no_password: bool [alias = "noPassword"],
     }
-
-    User {
-        1 name: bytes,
-        2 password: bytes,
-        3 roles: repeated string,
-        4 options: optional UserAddOptions,
-    }
 }
 
 enumeration!(PermissionType { Read = 0 "READ", Write = 1 "WRITE", Readwrite = 2 "READWRITE" });
@@ -23,11 +16,6 @@ messages! {
         1 perm_type: enumeration "PermissionType" [rename = "permType"],
         2 key: bytes,
         3 range_end: bytes [alias = "rangeEnd"],
-    }
-
-    Role {
-        1 name: bytes,
-        2 key_permission: repeated Permission [rename = "keyPermission"],
     }
 
     AuthEnableRequest {}

@@ -24,19 +24,6 @@ messages! {
         1 header: optional ResponseHeader,
     }
 
-    LeaseCheckpoint {
-        1 id: int64 [rename = "ID"],
-        2 remaining_ttl: int64 [rename = "remaining_TTL", alias = "remainingTTL"],
-    }
-
-    LeaseCheckpointRequest {
-        1 checkpoints: repeated LeaseCheckpoint,
-    }
-
-    LeaseCheckpointResponse {
-        1 header: optional ResponseHeader,
-    }
-
     LeaseKeepAliveRequest {
         1 id: int64 [rename = "ID"],
     }

@@ -81,10 +81,6 @@ messages! {
         2 version: string,
     }
 
-    DowngradeVersionTestRequest {
-        1 ver: string,
-    }
-
     StatusRequest {}
 
     StatusResponse {
