@@ -6,7 +6,8 @@
 use axum::body::Body;
 use bytes::Bytes;
 use http::header;
-use quorate_machine::query::{Observed, StateFault};
+use quorate_api::{Applied, ErrorCode};
+use quorate_machine::query::{Observed, ReadPosition, StateFault};
 use quorate_machine::types::Revision;
 use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::failure::Failure;
@@ -32,6 +33,11 @@ pub async fn is_absent<T>(
     freshness::refresh(backend, context.deadline).await?;
     let seen = look(backend).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(seen.found.is_none())
+}
+
+/// That there is no such thing, as of a position.
+pub fn missing(detail: impl Into<String>, at: ReadPosition) -> Failure {
+    Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
 }
 
 /// A 200 that was evaluated at `revision`, about what has this token now.

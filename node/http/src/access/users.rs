@@ -2,7 +2,7 @@
 //!
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
-use quorate_api::{Applied, ErrorCode, Problem, UserAnswer, UserList, UserRemoved, UserRequest};
+use quorate_api::{Problem, UserAnswer, UserList, UserRemoved, UserRequest};
 use quorate_machine::limits::USER_ROLES_MAX;
 use quorate_machine::query::Observed;
 use quorate_machine::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
@@ -64,14 +64,11 @@ pub async fn list(context: Context) -> Outcome {
 pub async fn get(context: Context) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let seen = context.api.node.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
-    let (revision, index) = (seen.at.revision, seen.at.index);
-    let row = seen.found.ok_or_else(|| {
-        let detail = format!("there is no user {}", quoted(name.as_str()));
-        Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(revision, index)
-    })?;
-    let answer = UserAnswer { revision: Some(revision), index: Some(index), ..view(&name, &row) };
-    command::answer(&answer, revision, None)
+    let Observed { at, found, .. } = context.api.node.user(&name).map_err(|fault| Failure::from_fault(&fault))?;
+    let missing = || command::missing(format!("there is no user {}", quoted(name.as_str())), at);
+    let row = found.ok_or_else(missing)?;
+    let answer = UserAnswer { revision: Some(at.revision), index: Some(at.index), ..view(&name, &row) };
+    command::answer(&answer, at.revision, None)
 }
 
 /// Makes a user, or gives one other roles. The same again changes nothing.

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::{Applied, CountDownRequest, ErrorCode, LatchAnswer, LatchRemoved, LatchRequest, Problem};
+use quorate_api::{CountDownRequest, LatchAnswer, LatchRemoved, LatchRequest, Problem};
 use quorate_machine::limits::LATCH_COUNT_MAX;
 use quorate_machine::query::Observed;
 use quorate_machine::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
@@ -106,9 +106,7 @@ pub async fn get(context: Context) -> Outcome {
         Some(seen) => seen,
         None => backend.latch(&name).map_err(|fault| Failure::from_fault(&fault))?,
     };
-    let row = found.ok_or_else(|| {
-        Failure::new(ErrorCode::NotFound, Applied::No, no_latch(&name)).evaluated_at(at.revision, at.index)
-    })?;
+    let row = found.ok_or_else(|| command::missing(no_latch(&name), at))?;
     command::answer(&answer_of(&name, row, at.revision, at.index, false), at.revision, None)
 }
 

@@ -5,9 +5,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::{
-    Applied, ErrorCode, LockState, Name, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer,
-    SESSIONS_RENEWED_MAX, SessionAnswer, SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList,
-    SessionRenewed, SessionRequest, SessionView,
+    LockState, Name, Problem, RenewAnswer, RenewRequest, Renewal, RenewedAnswer, SESSIONS_RENEWED_MAX, SessionAnswer,
+    SessionEnded, SessionExpired, SessionHold, SessionHolds, SessionList, SessionRenewed, SessionRequest, SessionView,
 };
 use quorate_machine::keyspace::session::{PartyAt, SessionRow};
 use quorate_machine::limits::{
@@ -189,10 +188,7 @@ pub async fn get(context: Context) -> Outcome {
     context.admit_read(&|visit: &mut Visit<'_>| visit(Requirement::Something)).await?;
     let seen = context.api.node.session(id, limits::PARTIES_SHOWN_MAX).map_err(|fault| Failure::from_fault(&fault))?;
     let Observed { at, wall, found } = seen;
-    let Some(held) = found else {
-        let missing = Failure::new(ErrorCode::NotFound, Applied::No, rejection::no_session(id));
-        return Err(missing.evaluated_at(at.revision, at.index));
-    };
+    let held = found.ok_or_else(|| command::missing(rejection::no_session(id), at))?;
     context.caller().check(&|visit| visit(Requirement::Session(id)))?;
     let mut view = view_of(id, &held.row, at.clock, wall);
     (view.holds, view.revision, view.index) = (Some(holds_of(&held)), Some(at.revision), Some(at.index));

@@ -95,10 +95,7 @@ pub async fn get(context: Context) -> Outcome {
     let keys = format!("{name}/");
     context.admit_read(&requirement::on_prefix(Permission::Read, keys.as_bytes())).await?;
     let (at, row) = context.api.node.collection(&name).map_err(|fault| Failure::from_fault(&fault))?;
-    let Some(row) = row else {
-        let missing = Failure::new(ErrorCode::NotFound, Applied::No, not_declared(&name));
-        return Err(missing.evaluated_at(at.revision, at.index));
-    };
+    let row = row.ok_or_else(|| command::missing(not_declared(&name), at))?;
     let answer = CollectionAnswer { revision: Some(at.revision), index: Some(at.index), ..view(&name, &row)? };
     command::answer(&answer, at.revision, Some(row.mod_revision))
 }

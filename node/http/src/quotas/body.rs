@@ -2,9 +2,7 @@
 //!
 //! Owns how bounds are read and quotas shown, and the way of an operation to what came of it.
 
-use quorate_api::{
-    Applied, ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState,
-};
+use quorate_api::{ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState};
 use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse};
 use quorate_machine::types::{
     Action, Outcome as Decided, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject, Reply,
@@ -23,13 +21,10 @@ use crate::output::response::{Outcome, created};
 /// Shows a quota that is there.
 pub async fn get(context: &RequestContext, subject: QuotaSubject) -> Outcome {
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let seen = context.api.node.quota(&subject).map_err(|fault| Failure::from_fault(&fault))?;
-    let (revision, index) = (seen.at.revision, seen.at.index);
-    let read = seen.found.ok_or_else(|| {
-        Failure::new(ErrorCode::NotFound, Applied::No, missing(&subject)).evaluated_at(revision, index)
-    })?;
-    let answer = QuotaAnswer { revision: Some(revision), index: Some(index), ..view(&subject, &read) };
-    command::answer(&answer, revision, None)
+    let Observed { at, found, .. } = context.api.node.quota(&subject).map_err(|fault| Failure::from_fault(&fault))?;
+    let read = found.ok_or_else(|| command::missing(missing(&subject), at))?;
+    let answer = QuotaAnswer { revision: Some(at.revision), index: Some(at.index), ..view(&subject, &read) };
+    command::answer(&answer, at.revision, None)
 }
 
 /// The name or prefix in the rest of a path, of 1 to so many bytes; `field` is where it stands.

@@ -4,8 +4,8 @@
 //! decided where commands are applied.
 
 use quorate_api::{
-    Applied, ErrorCode, Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete,
-    TaskExtend, TaskFail, TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
+    Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete, TaskExtend, TaskFail,
+    TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
 use quorate_machine::query::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_machine::types::{
@@ -234,10 +234,7 @@ pub async fn get(context: Context) -> Outcome {
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
     context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, row) = context.api.node.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
-    let Some(row) = row else {
-        let missing = Failure::new(ErrorCode::NotFound, Applied::No, no_task(&queue, "task"));
-        return Err(missing.evaluated_at(at.revision, at.index));
-    };
+    let row = row.ok_or_else(|| command::missing(no_task(&queue, "task"), at))?;
     let view = answer::task(&id, &row, at.clock);
     let answer = TaskView { revision: Some(at.revision), index: Some(at.index), ..view };
     command::answer(&answer, at.revision, None)
