@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -107,6 +108,14 @@ impl Client {
     pub(crate) async fn fetch<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
         let Reply { address, status, body } = self.send(&call).await?;
         decode(&call, &address, status, &body)
+    }
+
+    /// [`Self::fetch`] of a call that may make no sense: what builders of calls become once they are awaited.
+    pub(crate) fn ask<'a, T: DeserializeOwned + 'a>(
+        &'a self,
+        call: Result<Call, Error>,
+    ) -> BoxFuture<'a, Result<T, Error>> {
+        Box::pin(async move { self.fetch(call?).await })
     }
 
     /// [`Self::fetch`], with `None` where there is no such thing.

@@ -71,6 +71,6 @@ impl<'a, A: DeserializeOwned + Send + 'a> IntoFuture for Pending<'a, A> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.client.fetch(self.call?).await })
+        self.client.ask(self.call)
     }
 }

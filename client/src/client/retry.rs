@@ -76,6 +76,10 @@ const ADVICE_MAX: Duration = Duration::from_secs(1);
 /// Before a wait that no node could serve within a call's deadline goes on with another call: a policy of few tries would have it
 /// spin otherwise.
 pub(crate) const WAIT_PAUSE: Duration = Duration::from_millis(50);
+/// A node holds a question that waits back for at most this long: if it has died silently, another is asked soon.
+pub(crate) const WAIT_HELD_MAX: Duration = Duration::from_secs(5);
+/// A node that is silent for so long after that is left for another.
+pub(crate) const WAIT_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// Whether a problem document ends the call. If not, another attempt may find a better moment or a better node.
 pub(crate) fn is_final(problem: &Problem) -> bool {

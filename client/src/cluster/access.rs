@@ -222,9 +222,6 @@ impl<'a> IntoFuture for CreateToken<'a> {
     fn into_future(self) -> Self::IntoFuture {
         let path = Ok("/v1/access/tokens".to_owned());
         let pending = Pending::with(self.client, Method::POST, path, &self.request);
-        match self.id {
-            Some(id) => pending.request_id(id).into_future(),
-            None => pending.into_future(),
-        }
+        pending.request_id(self.id.unwrap_or_else(RequestId::random)).into_future()
     }
 }

@@ -78,9 +78,6 @@ impl<'a> IntoFuture for Invite<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         let pending = Pending::with(self.client, Method::POST, Ok(ROUTE.to_owned()), &self.request);
-        match self.id {
-            Some(id) => pending.request_id(id).into_future(),
-            None => pending.into_future(),
-        }
+        pending.request_id(self.id.unwrap_or_else(RequestId::random)).into_future()
     }
 }

@@ -159,9 +159,7 @@ impl<'a> IntoFuture for ChangeMembers<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let client = self.client;
-            client.fetch(self.call()?).await
-        })
+        let client = self.client;
+        client.ask(self.call())
     }
 }

@@ -8,16 +8,11 @@ use crate::call::operation::milliseconds;
 use crate::call::request::{Call, Intent, RequestId, segment_path};
 use crate::call::request_id::LastingId;
 use crate::call::subject;
-use crate::client::retry::WAIT_PAUSE;
+use crate::client::retry::{WAIT_ATTEMPT, WAIT_HELD_MAX, WAIT_PAUSE};
 use crate::client::{Client, decode};
 use crate::coordination::leaving::Leaving;
 use crate::coordination::queue_place::leaves_nothing;
 use crate::coordination::session::Session;
-
-/// A node holds a question back for at most this long: if it has died silently, another is asked soon.
-const POLL_MAX: Duration = Duration::from_secs(5);
-/// A node that is silent for so long after that is left for another.
-const ATTEMPT: Duration = Duration::from_secs(1);
 
 /// A barrier for one session, from [`Session::barrier`].
 ///
@@ -130,7 +125,7 @@ impl Barrier<'_> {
         let (mut undecided, mut opened) = (None, None);
         loop {
             // What nobody could tell the outcome of is asked again as it was.
-            let (mut lasting, wait) = (undecided.take().unwrap_or_else(LastingId::new), left().min(POLL_MAX));
+            let (mut lasting, wait) = (undecided.take().unwrap_or_else(LastingId::new), left().min(WAIT_HELD_MAX));
             let id = lasting.current();
             if let Some(leaving) = &mut leaving {
                 leaving.on_asked(self.call(verb, Duration::ZERO, id.clone())?);
@@ -176,7 +171,7 @@ impl Barrier<'_> {
                 Call::post_to(path(&self.name, "/leave")?, &request, Intent::Write(id))?
             }
         };
-        (call.hold, call.attempt) = (wait, Some(ATTEMPT));
+        (call.hold, call.attempt) = (wait, Some(WAIT_ATTEMPT));
         Ok(call)
     }
 }

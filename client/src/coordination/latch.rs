@@ -10,12 +10,7 @@ use crate::call::operation::milliseconds;
 use crate::call::request::{push_query, segment_path};
 use crate::client::Client;
 use crate::client::pending::Pending;
-use crate::client::retry::WAIT_PAUSE;
-
-/// A node holds a question back for at most this long: if it has died silently, another is asked soon.
-const POLL_MAX: Duration = Duration::from_secs(5);
-/// A node that is silent for so long after that is left for another.
-const ATTEMPT: Duration = Duration::from_secs(1);
+use crate::client::retry::{WAIT_ATTEMPT, WAIT_HELD_MAX, WAIT_PAUSE};
 
 /// A latch by its name, from [`Client::latch`].
 ///
@@ -76,7 +71,7 @@ impl<'a> Latch<'a> {
         let started = Instant::now();
         loop {
             let left = wait.saturating_sub(started.elapsed());
-            match self.look(left.min(POLL_MAX)).await {
+            match self.look(left.min(WAIT_HELD_MAX)).await {
                 Ok(answer) if answer.open || left.is_zero() => return Ok(answer),
                 Err(Error::Unavailable(_)) if !left.is_zero() => tokio::time::sleep(WAIT_PAUSE).await,
                 Ok(_) => {}
@@ -91,7 +86,7 @@ impl<'a> Latch<'a> {
             push_query(&mut target, "wait_ms", milliseconds(wait));
         }
         let mut call = self.client.read_call(target)?;
-        (call.hold, call.attempt) = (wait, Some(ATTEMPT));
+        (call.hold, call.attempt) = (wait, Some(WAIT_ATTEMPT));
         self.client.fetch(call).await
     }
 

@@ -141,7 +141,7 @@ impl<'a> Bulk<'a> {
         self.len += 1;
     }
 
-    fn into_call(mut self) -> Result<(&'a Client, Call), Error> {
+    fn into_call(mut self) -> Result<Call, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
@@ -153,7 +153,7 @@ impl<'a> Bulk<'a> {
         let mut call = Call::post("/v1/bulk", Bytes::from(self.body), intent, Preference::Leader);
         call.prefer = self.failures_only.then(|| HeaderValue::from_static("return=minimal"));
         call.timeout = self.timeout;
-        Ok((self.client, call))
+        Ok(call)
     }
 }
 
@@ -162,10 +162,8 @@ impl<'a> IntoFuture for Bulk<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let (client, call) = self.into_call()?;
-            client.fetch(call).await
-        })
+        let client = self.client;
+        client.ask(self.into_call())
     }
 }
 
@@ -187,7 +185,7 @@ mod tests {
             .push_json(r#"{"op":"touch","key":"b","ttl_ms":5}"#)
             .extend([Op::remove("c").cas(Cas::new(7))])
             .dry_run();
-        let (_, call) = bulk.failures_only().into_call().expect("valid");
+        let call = bulk.failures_only().into_call().expect("valid");
         let text = r#"{"ops":[{"op":"insert","key":"a","value":1.50},{"op":"touch","key":"b","ttl_ms":5},{"op":"remove","key":"c","cas":"7"}],"dry_run":true}"#;
         assert_eq!(call.body, text);
         assert_eq!(call.prefer.expect("is there"), "return=minimal");

@@ -164,9 +164,7 @@ impl<'a, A: DeserializeOwned + Send + 'a> IntoFuture for CollectionWrite<'a, A> 
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let client = self.collection.client;
-            client.fetch(self.call()?).await
-        })
+        let client = self.collection.client;
+        client.ask(self.call())
     }
 }

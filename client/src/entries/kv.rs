@@ -570,13 +570,13 @@ impl<'a, A> Write<'a, A> {
         self
     }
 
-    fn into_call(self) -> Result<(&'a Client, Call), Error> {
+    fn into_call(self) -> Result<Call, Error> {
         let op = self.op.text(self.dry_run, Some(self.request_id.as_str()))?;
         let mut call = Call::op(op, Intent::Write(self.request_id), Preference::Leader);
         (call.timeout, call.hold) = (self.timeout, self.op.waits());
         // As a line it would keep back others that share the connection.
         call.is_line &= call.hold.is_zero();
-        Ok((self.client, call))
+        Ok(call)
     }
 }
 
@@ -585,10 +585,8 @@ impl<'a, A: DeserializeOwned + 'a> IntoFuture for Write<'a, A> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let (client, call) = self.into_call()?;
-            client.fetch(call).await
-        })
+        let client = self.client;
+        client.ask(self.into_call())
     }
 }
 
@@ -604,7 +602,7 @@ mod tests {
     }
 
     fn wire<A>(write: Write<'_, A>) -> String {
-        let (_, call) = write.request_id("id".parse().expect("an id")).into_call().expect("valid");
+        let call = write.request_id("id".parse().expect("an id")).into_call().expect("valid");
         String::from_utf8(call.body.to_vec()).expect("UTF-8")
     }
 
@@ -654,7 +652,7 @@ mod tests {
         let text = r#"{"op":"get_and_lock","key":"k","lock_ms":5,"request_id":"id"}"#;
         assert_eq!(wire(client.get_and_lock_entry("k", Duration::from_millis(5))), text);
         let waiting = client.lock_entry("k", Duration::from_millis(5)).wait(Duration::from_secs(2));
-        let (_, call) = waiting.into_call().expect("valid");
+        let call = waiting.into_call().expect("valid");
         assert_eq!((call.hold, call.is_line), (Duration::from_secs(2), false));
         assert!(String::from_utf8_lossy(&call.body).contains(r#""lock_ms":5,"wait_ms":2000,"#), "{:?}", call.body);
     }
@@ -710,8 +708,7 @@ mod tests {
     #[test]
     fn every_write_has_a_fresh_id_or_the_given_one() {
         let client = client();
-        let id =
-            |write: Write<'_>| write.into_call().expect("valid").1.request_id().expect("a write has an id").clone();
+        let id = |write: Write<'_>| write.into_call().expect("valid").request_id().expect("a write has an id").clone();
         assert_ne!(id(client.remove("k")), id(client.remove("k")));
         let own: RequestId = "order-1".parse().expect("valid");
         assert_eq!(id(client.touch("k", Duration::ZERO).request_id(own.clone())), own);

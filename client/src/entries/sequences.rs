@@ -89,9 +89,7 @@ impl<'a> IntoFuture for TakeNext<'a> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let client = self.sequence.client;
-            client.fetch(self.call()?).await
-        })
+        let client = self.sequence.client;
+        client.ask(self.call())
     }
 }

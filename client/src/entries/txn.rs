@@ -264,7 +264,7 @@ impl<'a> Txn<&'a Client> {
         self
     }
 
-    fn into_call(mut self) -> Result<(&'a Client, Call), Error> {
+    fn into_call(mut self) -> Result<Call, Error> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
@@ -282,7 +282,7 @@ impl<'a> Txn<&'a Client> {
         self.body.request_id = None;
         let mut call = Call::write("/v1/txn", &self.body, self.request_id)?;
         call.timeout = self.timeout;
-        Ok((self.client, call))
+        Ok(call)
     }
 }
 
@@ -291,10 +291,8 @@ impl<'a> IntoFuture for Txn<&'a Client> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let (client, call) = self.into_call()?;
-            client.fetch(call).await
-        })
+        let client = self.client;
+        client.ask(self.into_call())
     }
 }
 
@@ -321,7 +319,7 @@ mod tests {
             .when("b")
             .exists();
         let txn = txn.then(Op::remove("a").cas(Cas::new(7))).then(inner).otherwise(Op::get("a")).dry_run();
-        let (_, call) = txn.into_call().expect("valid");
+        let call = txn.into_call().expect("valid");
         let text = concat!(
             r#"{"if":[{"key":"a","cas":"7"},{"key":"a","if":[{"field":"n","op":"gt","value":1}]},{"key":"b","exists":true}],"#,
             r#""then":[{"op":"remove","key":"a","cas":"7"},{"op":"txn","if":[{"key":"c","exists":false}],"#,
@@ -337,7 +335,7 @@ mod tests {
     fn a_transaction_in_json_goes_as_it_is_but_for_its_id() {
         let client = client();
         let txn = client.txn_json(r#"{"then":[{"op":"get","key":"a","new":1.50}],"request_id":"t-1"}"#);
-        let (_, call) = txn.into_call().expect("valid");
+        let call = txn.into_call().expect("valid");
         assert_eq!(call.body, r#"{"then":[{"op":"get","key":"a","new":1.50}]}"#);
         assert_eq!(call.request_id().expect("a write has one").as_str(), "t-1");
     }
