@@ -2,10 +2,8 @@
 
 use quorate_client::api::{AuditView, Name, code_name};
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
+use crate::{Context, output, parse};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -8,10 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_client::{Error, SavedBackup};
 use serde_json::json;
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
 use crate::refined::Refined;
+use crate::{Context, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -5,14 +5,10 @@ use std::time::Duration;
 use clap::Subcommand;
 use quorate_client::api::{BarrierAnswer, BarrierState};
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::guarded;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
 use crate::signals::Signals;
-use crate::waiting;
+use crate::{Context, guarded, output, parse, waiting};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

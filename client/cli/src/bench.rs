@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 
 use quorate_client::{Client, Protocol, Reads};
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
+use crate::{Context, output, parse};
 use load::Plan;
 use mix::Mix;
 use progress::Progress;

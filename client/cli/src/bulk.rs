@@ -6,12 +6,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
-use crate::pretty;
 use crate::refined::Refined;
+use crate::{Context, output, parse, pretty};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,15 +6,12 @@ use futures::TryStreamExt;
 use quorate_client::ChangeWhere;
 use quorate_client::api::{Name, WhereAnswer};
 
-use crate::Context;
-use crate::bulk;
 use crate::criteria::{Only, Where};
 use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, bulk, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

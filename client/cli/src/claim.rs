@@ -5,17 +5,12 @@ use std::time::Duration;
 use quorate_client::Claim;
 use quorate_client::api::{EntryView, Name};
 
-use crate::Context;
-use crate::bulk;
-use crate::cas_text;
 use crate::criteria::Where;
-use crate::entries;
 use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, bulk, cas_text, entries, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

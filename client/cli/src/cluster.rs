@@ -6,13 +6,9 @@ use clap::Subcommand;
 use quorate_client::{Error, MemberStatus, NodeStatus};
 use serde_json::json;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::members;
-use crate::output;
-use crate::status;
-use crate::waiting;
+use crate::{Context, members, output, status, waiting};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

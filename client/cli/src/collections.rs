@@ -4,12 +4,10 @@ use clap::Subcommand;
 use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, IndexState, IndexView};
 use quorate_client::{Cas, CollectionWrite, TakeNext};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, output, parse};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -11,12 +11,11 @@ use quorate_client::{
     CA_ENV, CERT_ENV, Client, ClientBuilder, DEFAULT_ENDPOINTS, ENDPOINTS_ENV, KEY_ENV, TOKEN_ENV, TOKEN_FILE_ENV,
 };
 
-use crate::GLOBAL;
 use crate::contexts::{self, Setting};
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{GLOBAL, parse};
 
 /// The environment variable that names a context.
 pub const CONTEXT_ENV: &str = "QUORATE_CONTEXT";

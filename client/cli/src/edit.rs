@@ -12,14 +12,12 @@ use quorate_client::Value;
 use quorate_client::api::{ContentType, EntryView, Name};
 use serde_json::value::RawValue;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::merge::{Merged, merge};
-use crate::parse;
 use crate::pretty::{differences, pretty};
-use crate::rewrite;
 use crate::tree::Node;
+use crate::{Context, parse, rewrite};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

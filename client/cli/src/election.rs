@@ -4,13 +4,11 @@ use clap::Subcommand;
 use quorate_client::Leads;
 use quorate_client::api::{ElectionAnswer, ElectionSummary, LeaderEvent};
 
-use crate::Context;
-use crate::election_run;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
 use crate::parse::{self, Meaning};
 use crate::pretty::compact;
+use crate::{Context, election_run, output};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -4,13 +4,12 @@ use std::time::{Duration, Instant};
 
 use quorate_client::{Leadership, Session};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::guarded::{self, ELECTION_ENV, Guarded, Stop, TERM_ENV};
 use crate::parse::{self, Meaning};
 use crate::refined::Refined;
 use crate::signals::Signals;
-use crate::waiting;
+use crate::{Context, waiting};
 
 /// With --forever: rest after a round that was shorter than this, so that a command that fails at once does not spin.
 const REST: Duration = Duration::from_secs(1);

@@ -6,14 +6,12 @@ use clap::{Args, Subcommand};
 use quorate_client::api::{EntryView, LOCK_MS_MAX, Name, WriteAnswer};
 use quorate_client::{Cas, Change, Error, Write};
 
-use crate::Context;
 use crate::criteria::Only;
 use crate::fail::Failed;
 use crate::fence::Fence;
-use crate::output;
 use crate::parse::{self, Meaning};
 use crate::refined::Refined;
-use crate::waiting;
+use crate::{Context, output, waiting};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

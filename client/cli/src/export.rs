@@ -11,12 +11,10 @@ use quorate_client::List;
 use quorate_client::api::{ExportLine, Name, NoExportLine};
 use serde_json::json;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -4,14 +4,11 @@ use futures::TryStreamExt;
 use quorate_client::Find;
 use quorate_client::api::{EntryView, FindAnswer, Name};
 
-use crate::Context;
-use crate::cas_text;
 use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, cas_text, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -12,10 +12,9 @@ use quorate_client::{Loss, Session};
 use tokio::process::Command;
 
 use crate::fail::Failed;
-use crate::parse;
 use crate::signals::{SIGNALLED, Signals};
-use crate::sys;
 use crate::work::{self, Event, NotStarted, Work};
+use crate::{parse, sys};
 
 /// The lock that is held.
 pub const LOCK_ENV: &str = "QUORATE_LOCK";

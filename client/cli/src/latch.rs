@@ -5,11 +5,8 @@ use std::time::Duration;
 use clap::Subcommand;
 use quorate_client::api::LatchAnswer;
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
-use crate::waiting;
+use crate::{Context, output, parse, waiting};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -4,12 +4,9 @@ use futures::TryStreamExt;
 use quorate_client::List;
 use quorate_client::api::{EntryView, ListAnswer, Name};
 
-use crate::Context;
-use crate::cas_text;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, cas_text, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -23,11 +23,9 @@ use quorate_client::{Client, Error, RequestId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
+use crate::{Context, output, parse};
 
 use lines::{Chunk, Fault, KeyField, Lines, Mark, Position};
 use progress::Progress;

@@ -3,11 +3,9 @@
 use clap::{ArgMatches, FromArgMatches, Subcommand};
 use quorate_client::api::{LockAnswer, LockMode, LockSummary};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::lock_run;
-use crate::output;
+use crate::{Context, lock_run, output};
 
 /// What to do: `lock NAME -- CMD` is short for `lock run NAME -- CMD`, which a lock with the name of a command needs.
 #[derive(Debug)]

@@ -2,12 +2,11 @@
 
 use quorate_client::{Lock, LockGuard, Session};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::guarded::{self, FENCING_TOKEN_ENV, Guarded, LOCK_ENV, Stop};
 use crate::refined::Refined;
 use crate::signals::Signals;
-use crate::waiting;
+use crate::{Context, waiting};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

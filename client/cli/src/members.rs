@@ -6,12 +6,10 @@ use clap::Subcommand;
 use quorate_client::api::{Applied, InvitationView, Member, MemberRole, MembersChanged};
 use quorate_client::{ChangeMembers, Error};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, output, parse};
 
 /// The verbs of `member`.
 #[derive(Debug, Subcommand)]

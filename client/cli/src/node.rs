@@ -8,11 +8,9 @@ use clap::Subcommand;
 use quorate_client::NodeClient;
 use quorate_client::api::{NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeLogAnswer, NodeResourceKind};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
+use crate::{Context, output, parse};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -9,13 +9,12 @@ use quorate_client::api::{ContentType, EntryView, WriteAnswer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::cas_text;
 use crate::fail::Failed;
 use crate::form::Form;
 use crate::pretty::compact;
 use crate::table::{self, Columns};
 use crate::tree::Node;
-use crate::yaml;
+use crate::{cas_text, yaml};
 
 /// Writes a line. An error means that nobody reads it any more.
 pub fn line(text: impl AsRef<str>) -> Result<(), Failed> {

@@ -4,14 +4,11 @@ use quorate_client::api::{AuditView, EntryView, Name};
 use quorate_client::{Value, Version, Write};
 use serde::Serialize;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
-use crate::output;
-use crate::parse;
 use crate::pretty::{differences, pretty};
 use crate::refined::Refined;
-use crate::rewrite;
+use crate::{Context, output, parse, rewrite};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

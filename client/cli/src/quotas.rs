@@ -3,10 +3,8 @@
 use clap::{Args, Subcommand};
 use quorate_client::api::{Name, QuotaAmounts, QuotaAnswer, QuotaRequest, QuotaState};
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
+use crate::{Context, output, parse};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

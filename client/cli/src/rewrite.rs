@@ -6,10 +6,9 @@ use quorate_client::api::{EntryView, ErrorCode, Name, Problem, WriteAnswer};
 use quorate_client::{Error, Value, Write};
 use serde_json::json;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
-use crate::output;
+use crate::{Context, output};
 
 /// A write on the cas that was read; where nothing was there, a creation. Session and time to live stay.
 pub fn on<'a>(

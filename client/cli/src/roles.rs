@@ -3,9 +3,8 @@
 use clap::Subcommand;
 use quorate_client::api::{Grant, Name, Permission, RoleAnswer};
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
+use crate::{Context, output};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

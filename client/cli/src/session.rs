@@ -6,12 +6,10 @@ use clap::Subcommand;
 use quorate_client::RequestId;
 use quorate_client::api::{LockState, SessionHold, SessionView};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, output, parse};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -7,10 +7,9 @@ use quorate_client::api::{ErrorCode, Role, StatusAnswer};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
+use crate::{Context, output};
 
 /// Shows all members. An error where none answers, or where there is no leader, so that the cluster serves nobody.
 pub async fn run(context: &Context) -> Result<(), Failed> {

@@ -16,9 +16,8 @@ use quorate_client::{Error, MemberStatus, NodeClient};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
+use crate::{Context, output};
 
 /// Lines of the log of each node.
 const LINES: usize = 10_000;

@@ -16,13 +16,11 @@ use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::fail::Failed;
-use crate::guarded;
-use crate::output;
 use crate::refined::Refined;
 use crate::signals::Signals;
 use crate::sys::{self, Pid};
 use crate::work::{self, NotStarted, Work};
-use crate::{Context, parse};
+use crate::{Context, guarded, output, parse};
 
 /// Of the standard error of a command that failed, so much of the end is kept as the error of the task.
 const ERROR_BYTES: usize = 1_024;

@@ -9,9 +9,8 @@ use quorate_client::api::{Moment, QueueStats, TaskAnswer, TaskClaimed, TaskFail,
 use quorate_client::{ClaimTasks, RequestId, ScheduleTask, TaskQueue};
 
 use crate::fail::Failed;
-use crate::output;
 use crate::refined::Refined;
-use crate::{Context, parse, pretty, task_work, waiting};
+use crate::{Context, output, parse, pretty, task_work, waiting};
 
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]

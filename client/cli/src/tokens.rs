@@ -5,11 +5,9 @@ use std::time::Duration;
 use clap::Subcommand;
 use quorate_client::api::TokenView;
 
-use crate::Context;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, output, parse};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

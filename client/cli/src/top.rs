@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::rates::{Look, Rates};
+use crate::{Context, output, parse};
 
 /// Puts the cursor into the first corner and clears what is behind it.
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";

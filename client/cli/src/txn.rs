@@ -2,12 +2,9 @@
 
 use quorate_client::api::{OpKind, TxnAnswer, TxnBlockResult, TxnFailed, TxnRead, TxnResult, TxnWritten};
 
-use crate::Context;
-use crate::cas_text;
 use crate::fail::Failed;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
+use crate::{Context, cas_text, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -11,11 +11,10 @@ use quorate_client::{Error, Value};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::fence::Fence;
 use crate::parse::{self, Meaning};
-use crate::rewrite;
+use crate::{Context, rewrite};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

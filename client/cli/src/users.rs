@@ -3,11 +3,9 @@
 use clap::Subcommand;
 use quorate_client::api::{Name, Permission, UserAnswer};
 
-use crate::Context;
 use crate::fail::{CONDITION, Failed};
-use crate::output;
-use crate::parse;
 use crate::roles::{grants_text, permission, permission_name};
+use crate::{Context, output, parse};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

@@ -8,10 +8,9 @@ use std::time::Duration;
 use quorate_client::api::{ErrorCode, LockAnswer, LockHolder, LockWaiter};
 use quorate_client::{Client, Error, NodeStatus};
 
-use crate::Context;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
+use crate::{Context, output};
 
 /// For so long nothing is said.
 const SILENCE: Duration = Duration::from_millis(1_500);

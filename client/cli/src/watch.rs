@@ -7,15 +7,11 @@ use quorate_client::api::{DeleteCause, Name, WatchEvent, WatchEventKind};
 use quorate_client::{Watch, Watched};
 use serde_json::json;
 
-use crate::Context;
-use crate::cas_text;
 use crate::criteria::Where;
 use crate::fail::Failed;
 use crate::form::Form;
-use crate::output;
-use crate::parse;
 use crate::refined::Refined;
-use crate::watch_run;
+use crate::{Context, cas_text, output, parse, watch_run};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
