@@ -151,6 +151,15 @@ impl IntoResponses for Conditional {
     }
 }
 
+/// The error of every command that takes a request id and has no other conflict.
+pub struct Reused;
+
+impl IntoResponses for Reused {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        problems(&[("409", "`request_id_reused`")])
+    }
+}
+
 /// Errors of every command that grows what is coordinated.
 pub struct Changing;
 

@@ -17,7 +17,7 @@ use crate::access::own;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
-use crate::described::{Common, Page};
+use crate::described::{Common, Page, Reused};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
@@ -79,9 +79,8 @@ pub async fn get(context: Context) -> Outcome {
     responses(
         (status = 200, description = "The role.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
         (status = 201, description = "The same, and it was not there before: `Location` is its path.", body = RoleAnswer, example = json!({"role": "orders", "grants": [{"permission": "write", "prefix": "orders/"}], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome {
     let name = own::path_name(context.name(), RoleName::new)?;

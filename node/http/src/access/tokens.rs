@@ -21,7 +21,7 @@ use crate::access::own;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
-use crate::described::{Common, Page};
+use crate::described::{Common, Page, Reused};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
@@ -61,9 +61,8 @@ pub async fn list(context: Context) -> Outcome {
     responses(
         (status = 201, description = "The token.", body = TokenCreated, example = json!({"token": "qt_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "user": "app", "expires": "2026-11-23T01:06:00.123Z", "revision": "12", "index": 20})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outcome {
     let TokenRequest { user, expires_in_ms, note, request_id } = request;
@@ -103,8 +102,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
     responses(
         (status = 200, description = "It is gone.", body = TokenRemoved, example = json!({"id": "00c0ffee00c0ffee", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no such token.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let text = text::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;

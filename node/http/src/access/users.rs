@@ -18,7 +18,7 @@ use crate::access::own;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
-use crate::described::{Common, Page};
+use crate::described::{Common, Page, Reused};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
@@ -83,9 +83,8 @@ pub async fn get(context: Context) -> Outcome {
         (status = 200, description = "The user.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
         (status = 201, description = "The same, and it was not there before: `Location` is its path.", body = UserAnswer, example = json!({"user": "app", "roles": ["orders"], "created": "2026-11-22T01:06:00.123Z", "set_revision": "12", "revision": "12", "index": 20})),
         (status = 404, description = "`not_found`: there is no such role; `detail` names it.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; removals still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
@@ -113,8 +112,7 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
     responses(
         (status = 200, description = "It is gone.", body = UserRemoved, example = json!({"user": "app", "tokens": 2, "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no such user.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;

@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::batch::bulk_answer::{BulkEnd, BulkTally};
 use crate::batch::bulk_body::{BulkOp, Form, ParsedBulk};
 use crate::context::{Context, RequestContext};
-use crate::described::Common;
+use crate::described::{Common, Reused};
 use crate::input::extract::Query;
 use crate::input::{body, headers};
 use crate::keys::prefer;
@@ -59,9 +59,8 @@ pub fn routes() -> Routes {
     )),
     responses(
         (status = 200, description = "All operations were decided: `results` says how.", body = BulkAnswer, example = json!({"applied": 1, "skipped": 1, "failed": 0, "results": [{"n": 0, "key": "orders/o42", "outcome": "skipped", "revision": "20", "status": 409, "code": "already_exists", "detail": "`orders/o42` already exists", "current": {"key": "orders/o42", "value": {"status": "paid"}, "content_type": "json", "cas": "17", "create_revision": "12", "mod_revision": "17", "version": 2}}, {"n": 1, "key": "orders/o41", "outcome": "applied", "revision": "21", "cas": "21", "create_revision": "11", "version": 3}], "revision": "21", "index": 33})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; parts that only delete still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn post(context: Context, body: Body) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());

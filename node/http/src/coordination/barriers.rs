@@ -23,7 +23,7 @@ use utoipa_axum::routes;
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
-use crate::described::{Changing, Common, NamePath};
+use crate::described::{Changing, Common, NamePath, Reused};
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
@@ -86,8 +86,7 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
     responses(
         (status = 200, description = "All have left, or it had not opened.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "empty", "entered": 0, "revision": "55", "index": 76})),
         (status = 202, description = "The session has left, others have not.", body = BarrierAnswer, example = json!({"barrier": "stage-2", "state": "open", "parties": 3, "entered": 1, "opened_revision": "50", "revision": "54", "index": 75})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;

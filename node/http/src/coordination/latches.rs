@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::command;
 use crate::context::Context;
 use crate::coordination::coordinate;
-use crate::described::{Changing, Common, NamePath};
+use crate::described::{Changing, Common, NamePath, Reused};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::JsonOrNone;
 use crate::keys::read;
@@ -67,8 +67,7 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
     responses(
         (status = 200, description = "The latch.", body = LatchAnswer, example = json!({"latch": "loaded", "count": 3, "left": 0, "open": true, "opened_revision": "53", "revision": "53", "index": 74})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountDownRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
@@ -116,8 +115,7 @@ pub async fn get(context: Context) -> Outcome {
     responses(
         (status = 200, description = "It is gone.", body = LatchRemoved, example = json!({"latch": "loaded", "revision": "54", "index": 75})),
         (status = 404, description = "`not_found`: there is no such latch.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let name = coordinate::name_of(context.name())?;

@@ -27,7 +27,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::described::{Common, NamePath};
+use crate::described::{Common, NamePath, Reused};
 use crate::input::conditions::Precondition;
 use crate::input::criteria;
 use crate::input::extract::{Faults, Query};
@@ -166,9 +166,8 @@ fn expected(precondition: &Precondition) -> Result<Expect, Failure> {
     responses(
         (status = 200, description = "It is not declared any more.", body = CollectionRemoved, example = json!({"name": "orders", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     let name = name_of(context.name())?;

@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
-use crate::described::Common;
+use crate::described::{Common, Reused};
 use crate::input::cursor::WhereCursor;
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;
@@ -57,10 +57,9 @@ pub fn routes() -> Routes {
         example = json!({"prefix": "orders/", "where": [{"field": "status", "op": "eq", "value": "pending"}], "patch": {"status": "late"}, "request_id": "late-1"})),
     responses(
         (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 2, "applied": 1, "skipped": 0, "failed": 1, "examined": 120, "results": [{"n": 1, "key": "orders/o43", "outcome": "failed", "revision": "21", "status": 412, "code": "cas_mismatch", "detail": "`orders/o43` is locked; only a write with the key of the lock as cas is applied"}], "revision": "21", "index": 33})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn update(context: Context, Json(request): Json<WhereRequest>) -> Outcome {
     answer(&context, request, Kind::Update).await
@@ -75,9 +74,8 @@ pub async fn update(context: Context, Json(request): Json<WhereRequest>) -> Outc
         example = json!({"prefix": "sessions/", "where": [{"field": "ends", "op": "lt", "value": {"now": true}}], "limit": 500})),
     responses(
         (status = 200, description = "Done, durable on a majority; or how far it got.", body = WhereAnswer, example = json!({"matched": 500, "applied": 500, "skipped": 0, "failed": 0, "examined": 740, "results": [], "cursor": "AgAB", "revision": "521", "index": 34})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 412, description = "`guard_failed`: the token does not hold its lock.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context, Json(request): Json<WhereRequest>) -> Outcome {
     answer(&context, request, Kind::Delete).await

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::described::{Common, NamePath};
+use crate::described::{Common, NamePath, Reused};
 use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::Outcome;
@@ -48,9 +48,8 @@ pub async fn get(context: Context) -> Outcome {
     request_body(content = SequenceRequest, content_type = "application/json", example = json!({"count": 10, "request_id": "numbers-1"})),
     responses(
         (status = 200, description = "The numbers from `first` to `last`.", body = SequenceNext, example = json!({"name": "orders", "first": 43, "last": 52, "revision": "21", "index": 33})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn post(context: Context, JsonOrNone(request): JsonOrNone<SequenceRequest>) -> Outcome {
     let name = name_of(context.name())?;

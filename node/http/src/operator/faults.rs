@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::described::Common;
+use crate::described::{Common, Reused};
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};
@@ -50,8 +50,7 @@ pub async fn get(context: Context) -> Outcome {
     responses(
         (status = 200, description = "It is done. Work that faults again is set aside again.", body = FaultsReply, example = json!({"count": 0, "revision": "23", "index": 35})),
         (status = 404, description = "`not_found`: no such work is set aside.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outcome {
     let op = checked(&request)?;

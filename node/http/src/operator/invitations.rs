@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 use crate::command;
 use crate::context::{Context, RequestContext};
 use crate::coordination::coordinate;
-use crate::described::Common;
+use crate::described::{Common, Reused};
 use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;
 use crate::output::response::{Outcome, created};
@@ -59,8 +59,7 @@ pub async fn list(context: Context) -> Outcome {
     request_body(content = InvitationRequest, content_type = "application/json", example = json!({"node_id": 4, "for_ms": 600000})),
     responses(
         (status = 201, description = "The token.", body = InvitationCreated, example = json!({"token": "qj_00c0ffee00c0ffee_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "id": "00c0ffee00c0ffee", "node_id": 4, "for_ms": 600000, "revision": "12", "index": 20})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn invite(context: Context, JsonOrNone(request): JsonOrNone<InvitationRequest>) -> Outcome {
     let InvitationRequest { node_id, standby, for_ms, request_id } = request;
@@ -90,8 +89,7 @@ pub async fn invite(context: Context, JsonOrNone(request): JsonOrNone<Invitation
     responses(
         (status = 200, description = "It is gone.", body = InvitationRevoked, example = json!({"id": "00c0ffee00c0ffee", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no such invitation.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn revoke(context: Context) -> Outcome {
     let text = text::percent_decode(context.name()).map_err(|why| Failure::invalid("path:id", why))?;

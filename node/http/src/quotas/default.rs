@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 
 use super::body;
 use crate::context::Context;
-use crate::described::Common;
+use crate::described::{Common, Reused};
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
@@ -35,9 +35,8 @@ pub async fn get(context: Context) -> Outcome {
     responses(
         (status = 200, description = "The quota.", body = QuotaAnswer, example = json!({"bounds": {"sessions": 1000, "locks": 5000}, "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "12", "index": 20})),
         (status = 201, description = "The same, and nobody had set it before: `Location` is its path.", body = QuotaAnswer, example = json!({"bounds": {"sessions": 1000, "locks": 5000}, "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "12", "index": 20})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the disk is nearly full or the cluster's quota used up; removals still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
     body::put(&context, QuotaSubject::Default, request, "/v1/quotas/default").await
@@ -48,8 +47,7 @@ pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome
     responses(
         (status = 200, description = "It is gone.", body = QuotaRemoved, example = json!({"revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: nobody set one.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     body::delete(&context, QuotaSubject::Default).await

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use super::body;
 use crate::context::Context;
 use crate::coordination::coordinate;
-use crate::described::{Common, Page};
+use crate::described::{Common, Page, Reused};
 use crate::input::extract::Query;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
@@ -65,10 +65,9 @@ pub async fn get(context: Context) -> Outcome {
     responses(
         (status = 200, description = "The quota.", body = QuotaAnswer, example = json!({"principal": "ann", "bounds": {"sessions": 100, "locks": 50}, "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "12", "index": 20})),
         (status = 201, description = "The same, and it had none of its own before: `Location` is its path.", body = QuotaAnswer, example = json!({"principal": "ann", "bounds": {"sessions": 100, "locks": 50}, "set_revision": "12", "created": "2026-11-26T08:00:00.000Z", "revision": "12", "index": 20})),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "`too_large`: 10,000 principals have a quota of their own.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the disk is nearly full or the cluster's quota used up; removals still work.", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
     let name = name(context.name())?;
@@ -84,8 +83,7 @@ pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome
     responses(
         (status = 200, description = "It is gone.", body = QuotaRemoved, example = json!({"principal": "ann", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: it has none of its own.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {
     body::delete(&context, QuotaSubject::Principal(name(context.name())?)).await

@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::described::{Common, Page, QueuePath};
+use crate::described::{Common, Page, QueuePath, Reused};
 use crate::input::cursor::TaskCursor;
 use crate::input::extract::Query;
 use crate::input::json_body::{Json, JsonBytes};
@@ -290,8 +290,7 @@ pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcom
     responses(
         (status = 200, description = "It is gone.", body = TaskAnswer, example = json!({"id": "welcome-7", "state": "gone", "attempts": 0, "max_attempts": 5, "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Outcome {
     context.take_request_id(request.request_id.take())?;
@@ -305,8 +304,7 @@ pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Ou
     responses(
         (status = 200, description = "They are scheduled.", body = TasksRequeued, example = json!({"count": 1, "more": false, "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: there is no dead task with this id.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "`request_id_reused`", body = Problem, content_type = "application/problem+json"),
-        Common,
+        Reused, Common,
     ))]
 pub async fn requeue(context: Context, Json(mut request): Json<TaskRequeue>) -> Outcome {
     context.take_request_id(request.request_id.take())?;
