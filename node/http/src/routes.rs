@@ -256,8 +256,13 @@ impl Routes {
     }
 
     /// Adds an operation.
-    pub fn add(mut self, policy: Policy, declared: Declared) -> Self {
-        self.0.push((policy, declared));
+    pub fn add(self, policy: Policy, declared: Declared) -> Self {
+        self.all(policy, [declared])
+    }
+
+    /// Adds operations of which the same holds.
+    pub fn all<const COUNT: usize>(mut self, policy: Policy, declared: [Declared; COUNT]) -> Self {
+        self.0.extend(declared.map(|declared| (policy, declared)));
         self
     }
 }

@@ -25,11 +25,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
-    Routes::new()
-        .add(ADMIN, routes!(list))
-        .add(ADMIN, routes!(get))
-        .add(ADMIN, routes!(put))
-        .add(ADMIN, routes!(delete))
+    Routes::new().all(ADMIN, [routes!(list), routes!(get), routes!(put), routes!(delete)])
 }
 
 /// Lists the roles, by name.

@@ -29,7 +29,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
-    Routes::new().add(ADMIN, routes!(list)).add(ADMIN, routes!(create)).add(ADMIN, routes!(delete))
+    Routes::new().all(ADMIN, [routes!(list), routes!(create), routes!(delete)])
 }
 
 /// Lists the tokens, by id. Those whose time is over are among them until their user gets another.

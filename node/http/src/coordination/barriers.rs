@@ -31,7 +31,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
-    Routes::new().add(COORDINATION, routes!(enter)).add(COORDINATION, routes!(leave)).add(COORDINATION, routes!(get))
+    Routes::new().all(COORDINATION, [routes!(enter), routes!(leave), routes!(get)])
 }
 
 /// Enters a barrier, which opens for all once `parties` sessions are in it.

@@ -37,10 +37,7 @@ use crate::routes::{Policy, Routes};
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()
-        .add(COORDINATION, routes!(campaign))
-        .add(COORDINATION, routes!(proclaim))
-        .add(COORDINATION, routes!(resign))
-        .add(COORDINATION, routes!(get))
+        .all(COORDINATION, [routes!(campaign), routes!(proclaim), routes!(resign), routes!(get)])
         .add(Policy::data(RequestClass::Scan), routes!(list))
 }
 

@@ -30,11 +30,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
-    Routes::new()
-        .add(COORDINATION, routes!(put))
-        .add(COORDINATION, routes!(count_down))
-        .add(COORDINATION, routes!(get))
-        .add(COORDINATION, routes!(delete))
+    Routes::new().all(COORDINATION, [routes!(put), routes!(count_down), routes!(get), routes!(delete)])
 }
 
 /// Makes a latch that opens after `count` counts. The same again changes nothing and shows the latch as it is.

@@ -37,10 +37,7 @@ use crate::routes::{Policy, Routes};
 pub fn routes() -> Routes {
     const COORDINATION: Policy = Policy::data(RequestClass::Coordination);
     Routes::new()
-        .add(COORDINATION, routes!(acquire))
-        .add(COORDINATION, routes!(release))
-        .add(COORDINATION, routes!(get))
-        .add(COORDINATION, routes!(check))
+        .all(COORDINATION, [routes!(acquire), routes!(release), routes!(get), routes!(check)])
         .add(Policy::data(RequestClass::Scan), routes!(list))
 }
 

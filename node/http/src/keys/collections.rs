@@ -38,9 +38,7 @@ pub fn routes() -> Routes {
     const POINT: Policy = Policy::data(RequestClass::Point);
     Routes::new()
         .add(Policy::data(RequestClass::Scan), routes!(list))
-        .add(POINT, routes!(get))
-        .add(POINT, routes!(put))
-        .add(POINT, routes!(delete))
+        .all(POINT, [routes!(get), routes!(put), routes!(delete)])
 }
 
 /// Lists the collections, by name.

@@ -29,11 +29,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const POINT: Policy = Policy::data(RequestClass::Point);
-    Routes::new()
-        .add(POINT, routes!(get))
-        .add(POINT, routes!(put))
-        .add(POINT, routes!(patch))
-        .add(POINT, routes!(delete))
+    Routes::new().all(POINT, [routes!(get), routes!(put), routes!(patch), routes!(delete)])
 }
 
 /// Reads one entry.

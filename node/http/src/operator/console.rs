@@ -41,7 +41,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
 pub fn routes() -> Routes {
     // Where in the page one is, is for the page.
     let policy = Policy::node(Guard::None).passing_over_query();
-    Routes::new().add(policy, routes!(file)).add(policy, routes!(enter)).add(policy, routes!(root))
+    Routes::new().all(policy, [routes!(file), routes!(enter), routes!(root)])
 }
 
 /// A file as it is served.

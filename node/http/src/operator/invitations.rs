@@ -33,7 +33,7 @@ const FOR_MS_DEFAULT: u64 = 10 * 60 * 1_000;
 
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
-    Routes::new().add(ADMIN, routes!(list)).add(ADMIN, routes!(invite)).add(ADMIN, routes!(revoke))
+    Routes::new().all(ADMIN, [routes!(list), routes!(invite), routes!(revoke)])
 }
 
 /// Lists the invitations, without their secrets. One that was used is among them until its node is a member, one whose time is over

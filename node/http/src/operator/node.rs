@@ -30,12 +30,7 @@ const LINES_DEFAULT: u64 = 1_000;
 
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin).without_command();
-    Routes::new()
-        .add(ADMIN, routes!(log))
-        .add(ADMIN, routes!(set_log))
-        .add(ADMIN, routes!(lines))
-        .add(ADMIN, routes!(config))
-        .add(ADMIN, routes!(callers))
+    Routes::new().all(ADMIN, [routes!(log), routes!(set_log), routes!(lines), routes!(config), routes!(callers)])
 }
 
 /// What this node logs.

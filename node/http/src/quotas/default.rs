@@ -14,7 +14,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
-    Routes::new().add(ADMIN, routes!(get)).add(ADMIN, routes!(put)).add(ADMIN, routes!(delete))
+    Routes::new().all(ADMIN, [routes!(get), routes!(put), routes!(delete)])
 }
 
 /// Shows the quota of every principal that has none of its own.

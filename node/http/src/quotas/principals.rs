@@ -21,11 +21,7 @@ use crate::routes::{Policy, Routes};
 
 pub fn routes() -> Routes {
     const ADMIN: Policy = Policy::node(Guard::Admin);
-    Routes::new()
-        .add(ADMIN, routes!(list))
-        .add(ADMIN, routes!(get))
-        .add(ADMIN, routes!(put))
-        .add(ADMIN, routes!(delete))
+    Routes::new().all(ADMIN, [routes!(list), routes!(get), routes!(put), routes!(delete)])
 }
 
 /// Lists principals that have a quota of their own or use something, by name.
