@@ -4,13 +4,12 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_client::{Error, SavedBackup};
 use serde_json::json;
 
 use crate::fail::Failed;
 use crate::refined::Refined;
-use crate::{Context, output};
+use crate::{Context, output, said};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -32,10 +31,7 @@ pub struct Args {
 }
 
 pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
-    let style = ProgressStyle::with_template("backing up {bytes}  {bytes_per_sec}");
-    // Draws nothing where standard error is no terminal.
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    bar.set_style(style.expect("the template is a constant that parses"));
+    let bar = said::bar(None, "backing up {bytes}  {bytes_per_sec}");
     let (shown, started) = (RefCell::new(bar.clone()), Instant::now());
     let file = args.file.clone();
     let backup = context.client.backup(args.file).on_progress(move |bytes| shown.borrow().set_position(bytes));

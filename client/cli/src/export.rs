@@ -6,7 +6,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_client::List;
 use quorate_client::api::{ExportLine, Name, NoExportLine};
 use serde_json::json;
@@ -14,7 +13,7 @@ use serde_json::json;
 use crate::fail::Failed;
 use crate::listing::PAGE_ENTRIES;
 use crate::refined::Refined;
-use crate::{Context, output, parse};
+use crate::{Context, output, parse, said};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -103,10 +102,7 @@ async fn to_file(context: &Context, args: &Args, part: &Path, path: &Path) -> Re
 
 async fn export(context: &Context, args: &Args, mut out: impl Write) -> Result<Exported, Failed> {
     let list = context.client.list(&args.prefix).limit(PAGE_ENTRIES).given(args.revision, List::revision);
-    let style = ProgressStyle::with_template("exporting {pos} entries  {per_sec}");
-    // Draws nothing where standard error is no terminal.
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    bar.set_style(style.expect("the template is a constant that parses"));
+    let bar = said::bar(None, "exporting {pos} entries  {per_sec}");
     let mut done = Exported::default();
     let mut pages = std::pin::pin!(list.pages());
     while let Some(page) = pages.try_next().await? {

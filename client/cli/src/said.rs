@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
 /// Says a line, for people.
 macro_rules! say {
     ($($text:tt)*) => { $crate::said::line(&format!($($text)*)) };
@@ -13,6 +15,14 @@ macro_rules! say {
 /// See `say!`.
 pub fn line(text: &str) {
     raw(format!("{text}\n").as_bytes());
+}
+
+/// A bar that shows how far something is, as this template says. Draws nothing where standard error is no terminal.
+pub fn bar(length: Option<u64>, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("templates are constants that parse");
+    let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
+    bar.set_style(style.progress_chars("=> "));
+    bar
 }
 
 /// Passes bytes on as they are.

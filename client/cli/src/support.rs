@@ -11,13 +11,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate_client::{Error, MemberStatus, NodeClient};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::fail::Failed;
-use crate::{Context, output};
+use crate::{Context, output, said};
 
 /// Lines of the log of each node.
 const LINES: usize = 10_000;
@@ -126,7 +125,7 @@ pub async fn run(context: &Context, args: Args) -> Result<(), Failed> {
 }
 
 async fn fill(context: &Context, bundle: &mut Bundle, members: &[MemberStatus]) -> Result<(), Failed> {
-    let bar = progress(members.len() as u64 + 1);
+    let bar = said::bar(Some(members.len() as u64 + 1), "asking [{bar:20}] {pos}/{len} {msg}");
     let of_disk = Failed::from_io;
     bar.set_message("cluster");
     bundle.add("README", README.as_bytes()).map_err(of_disk)?;
@@ -190,12 +189,4 @@ async fn add_node(bundle: &mut Bundle, place: &str, node: &NodeClient) -> Result
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
     bundle.add_asked(&format!("{place}/log.json"), log).map_err(Failed::from_io)
-}
-
-fn progress(steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("asking [{bar:20}] {pos}/{len} {msg}");
-    // Draws nothing where standard error is no terminal.
-    let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
-    bar.set_style(style.expect("the template is a constant that parses").progress_chars("=> "));
-    bar
 }

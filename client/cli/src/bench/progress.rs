@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use parking_lot::Mutex;
 
 use super::tally::Tally;
+use crate::said;
 
 /// A bar with the rate of the last moment.
 pub struct Progress {
@@ -28,10 +29,7 @@ impl Progress {
     }
 
     fn new(template: &str, length: u64, counts_ops: bool) -> Self {
-        let style = ProgressStyle::with_template(template).expect("the template is a constant that parses");
-        // Draws nothing where standard error is no terminal.
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        bar.set_style(style.progress_chars("=> "));
+        let bar = said::bar(Some(length), template);
         Self { bar, counts_ops, started: Instant::now(), last: Mutex::new((Instant::now(), 0)) }
     }
 

@@ -1,8 +1,9 @@
 //! How far a load is. Only on a terminal, on standard error; otherwise nothing is shown.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::lines::Position;
+use crate::said;
 
 /// A bar over the bytes of the input; without end for one of unknown length.
 pub struct Progress {
@@ -17,10 +18,7 @@ impl Progress {
             Some(_) => "loading [{bar:40}] {percent:>3}%  {msg}  {bytes_per_sec}, {eta} left",
             None => "loading {bytes}  {msg}  {bytes_per_sec}",
         };
-        let style = ProgressStyle::with_template(template).expect("the templates are constants that parse");
-        // Draws nothing where standard error is no terminal.
-        let bar = ProgressBar::with_draw_target(length, ProgressDrawTarget::stderr());
-        bar.set_style(style.progress_chars("=> "));
+        let bar = said::bar(length, template);
         bar.set_position(at.offset);
         bar.reset_eta();
         Self { bar, lines: at.line.into() }
