@@ -51,16 +51,6 @@ async fn a_write_keeps_its_id_over_resets_refusals_and_unknown_fates() {
 }
 
 #[tokio::test]
-async fn two_writes_have_two_ids() {
-    let (fake, client) = Fake::with_client().await;
-    for _ in 0..2 {
-        client.remove("k").await.expect("works");
-    }
-    let ids = ids(&fake);
-    assert_ne!(ids[0], ids[1]);
-}
-
-#[tokio::test]
 async fn a_write_without_answer_by_its_deadline_is_of_unknown_fate_and_says_its_id() {
     let (fake, client) = Fake::with_client().await;
     fake.script([Act::Slow(Duration::from_secs(20))]);
