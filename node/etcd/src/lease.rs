@@ -15,22 +15,20 @@ use quorate_etcd_api::lease::{
 };
 use quorate_machine::limits::{SESSION_ATTACHED_MAX, SESSION_TTL_MS_MAX};
 use quorate_machine::types::{Action, Outcome, Rejection, SessionId, SessionOp, SessionReply};
-use quorate_node_core::gateway::auth::requirement::{self, Permission, Requirement, Visit};
+use quorate_node_core::gateway::auth::requirement::{Requirement, Visit};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::freshness;
 use quorate_node_core::gateway::renew::renew;
-use quorate_node_core::gateway::scan::scan;
 use tokio_util::sync::CancellationToken;
 
 use crate::header::header;
+use crate::paged;
 use crate::status::{self, Status, known};
 
 /// Longest time to live that etcd takes.
 const TTL_MAX: i64 = 9_000_000_000;
-/// Leases read at once.
-const PAGE: usize = 1_000;
 const NOT_CHOSEN: &str =
     "quorate: an id of one's own is above 0, and none of those that the cluster gives, from 2^62 to 2^62 + 2^48";
 
@@ -145,14 +143,7 @@ pub async fn time_to_live(call: &Call, request: LeaseTimeToLiveRequest) -> Resul
 
 /// Lists all leases.
 pub async fn leases(call: &Call, _: LeaseLeasesRequest) -> Result<LeaseLeasesResponse, Status> {
-    call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let (mut leases, mut after) = (Vec::new(), None);
-    loop {
-        let page = scan(call, move |backend| backend.sessions(after, PAGE)).await?;
-        after = page.found.items.last().map(|(id, _)| *id);
-        leases.extend(page.found.items.iter().map(|(id, _)| LeaseStatus { id: id.lease() }));
-        if !page.found.more {
-            return Ok(LeaseLeasesResponse { header: Some(header(&call.api, page.at.revision)), leases });
-        }
-    }
+    let (ids, revision) = paged::names(call, |node, after, limit| node.sessions(after.copied(), limit)).await?;
+    let leases = ids.iter().map(|id| LeaseStatus { id: id.lease() }).collect();
+    Ok(LeaseLeasesResponse { header: Some(header(&call.api, revision)), leases })
 }

@@ -22,6 +22,7 @@ mod lock;
 mod maintenance;
 mod message;
 mod method;
+mod paged;
 mod parts;
 mod past;
 mod range;

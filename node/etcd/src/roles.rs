@@ -14,20 +14,17 @@ use quorate_etcd_api::auth::{
 use quorate_machine::access::{Grant, Permission};
 use quorate_machine::keyspace::after_prefix;
 use quorate_machine::types::{AccessOp, RoleName, RoleRow};
-use quorate_node_core::gateway::auth::requirement;
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::freshness;
-use quorate_node_core::gateway::scan::scan;
 use tonic::Code;
 
 use crate::auth::is_root;
 use crate::header::{header, header_now};
+use crate::paged;
 use crate::status::{Status, known};
 use crate::users::set;
 
-/// Roles read at once.
-const PAGE: usize = 1_000;
 /// Stands for all keys from the one before it on.
 const TO_THE_END: &[u8] = &[0];
 
@@ -55,16 +52,9 @@ pub async fn get(call: &Call, request: AuthRoleGetRequest) -> Result<AuthRoleGet
 
 /// Lists the roles.
 pub async fn list(call: &Call, _: AuthRoleListRequest) -> Result<AuthRoleListResponse, Status> {
-    call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let (mut roles, mut after) = (Vec::new(), None);
-    loop {
-        let page = scan(call, move |backend| backend.roles(after.as_ref(), PAGE)).await?;
-        after = page.found.items.last().map(|(name, _)| name.clone());
-        roles.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
-        if !page.found.more {
-            return Ok(AuthRoleListResponse { header: Some(header(&call.api, page.at.revision)), roles });
-        }
-    }
+    let (names, revision) = paged::names(call, |node, after, limit| node.roles(after, limit)).await?;
+    let roles = names.iter().map(ToString::to_string).collect();
+    Ok(AuthRoleListResponse { header: Some(header(&call.api, revision)), roles })
 }
 
 /// Removes a role that no user has.

@@ -12,20 +12,16 @@ use quorate_etcd_api::auth::{
 };
 use quorate_etcd_api::header::ResponseHeader;
 use quorate_machine::types::{AccessOp, Action, Outcome, RoleName, UserName, UserRow};
-use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::freshness;
-use quorate_node_core::gateway::scan::scan;
 use tonic::Code;
 
 use crate::auth::is_root;
 use crate::header::{header, header_now};
+use crate::paged;
 use crate::status::{self, Status, known};
-
-/// Users read at once.
-const PAGE: usize = 1_000;
 
 const NO_PASSWORDS: &str = "quorate: users have tokens and no passwords: add one without (--no-user-password), give it a token \
                             (quorate token create), and let its clients use that as its password";
@@ -57,16 +53,9 @@ pub async fn get(call: &Call, request: AuthUserGetRequest) -> Result<AuthUserGet
 
 /// Lists the users.
 pub async fn list(call: &Call, _: AuthUserListRequest) -> Result<AuthUserListResponse, Status> {
-    call.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
-    let (mut users, mut after) = (Vec::new(), None);
-    loop {
-        let page = scan(call, move |backend| backend.users(after.as_ref(), PAGE)).await?;
-        after = page.found.items.last().map(|(name, _)| name.clone());
-        users.extend(page.found.items.iter().map(|(name, _)| name.to_string()));
-        if !page.found.more {
-            return Ok(AuthUserListResponse { header: Some(header(&call.api, page.at.revision)), users });
-        }
-    }
+    let (names, revision) = paged::names(call, |node, after, limit| node.users(after, limit)).await?;
+    let users = names.iter().map(ToString::to_string).collect();
+    Ok(AuthUserListResponse { header: Some(header(&call.api, revision)), users })
 }
 
 /// Removes a user, with its tokens.
