@@ -2,7 +2,7 @@
 
 use quorate_machine::query::{Observed, Page, StateFault};
 use quorate_machine::types::Revision;
-use quorate_node_core::backend::Node;
+use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::scan::scan;
@@ -15,7 +15,7 @@ const PAGE: usize = 1_000;
 /// The names of all, for who may administer everything, and the revision at which the last of them were read.
 pub async fn names<K, R>(
     call: &Call,
-    page: fn(&Node, Option<&K>, usize) -> Result<Observed<Page<(K, R)>>, StateFault>,
+    page: fn(&SharedNode, Option<&K>, usize) -> Result<Observed<Page<(K, R)>>, StateFault>,
 ) -> Result<(Vec<K>, Revision), Status>
 where
     K: Clone + Send + Sync + 'static,
