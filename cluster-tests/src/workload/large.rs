@@ -41,6 +41,11 @@ const DOCUMENT_BYTES: std::ops::Range<usize> = 2_000..5_000;
 const READS: std::ops::RangeInclusive<u64> = 11..=14;
 /// A quota of bytes that middle and large entries exceed, each kind by itself.
 const LITTLE: u64 = 15_000_000;
+/// Tasks of one queue, and the bytes of their payloads: a claim stops at some of those that are due.
+const TASKS: u64 = 24;
+const TASK_BYTES: usize = 700_000;
+/// Tasks that are scheduled right before a claim.
+const SCHEDULED: u64 = 8;
 /// Prefixes with a quota now and then.
 const PREFIXES: [&str; 4] = ["b%2F", "c%2F", "w%2F", "q%2F"];
 
@@ -52,6 +57,7 @@ const GOES_ON: &str = "a change of many entries went on later";
 const WHOLE: &str = "a change of many entries was whole";
 const QUOTA_SET: &str = "a quota was set";
 const QUOTA_EXCEEDED: &str = "a quota was exceeded";
+const CLAIMED: &str = "tasks of many bytes were claimed";
 
 /// All that write much in one run, and what they met.
 #[derive(Debug, Clone, Default)]
@@ -181,6 +187,7 @@ pub fn met(answer: &Answer) -> Option<&'static str> {
         () if is_of_many => Some(WHOLE),
         () if said.contains("\"bytes\"") && answer.is_success() => Some(QUOTA_SET),
         () if said.contains("quota_exceeded") => Some(QUOTA_EXCEEDED),
+        () if said.starts_with("{\"tasks\":[{") => Some(CLAIMED),
         () => (!answer.is_success()).then_some("something else was refused"),
     }
 }
@@ -198,7 +205,7 @@ pub fn to_begin_with(dice: &mut StdRng) -> Vec<Request> {
 /// The next requests; more than one where nothing may come between.
 pub fn draw(dice: &mut StdRng) -> Vec<Request> {
     let middle = |dice: &mut StdRng| dice.random_range(0..MIDDLE);
-    match dice.random_range(0..14) {
+    match dice.random_range(0..15) {
         0 | 1 => vec![remove(&middle_key(middle(dice)))],
         2 => vec![remove(&middle_key(middle(dice))), range_of_all()],
         3 => vec![put_middle(middle(dice), dice)],
@@ -222,7 +229,11 @@ pub fn draw(dice: &mut StdRng) -> Vec<Request> {
         }
         11 => vec![put_document(dice.random_range(0..3), dice), update_where(dice)],
         12 => vec![put_document(dice.random_range(0..DOCUMENTS), dice), update_where(dice)],
-        _ => vec![Request::put("q%2Fa", text(dice.random_range(1..2_000))), reads_in_transaction(dice)],
+        13 => tasks_and_a_claim(dice),
+        _ => {
+            let reads = reads_in_transaction(dice);
+            vec![Request::put("q%2Fa", text(dice.random_range(1..2_000))), reads.clone(), reads]
+        }
     }
 }
 
@@ -284,7 +295,19 @@ fn range_in_transaction() -> Request {
     Request::post("/v3/kv/txn", format!("{{\"success\":[{put},{{\"requestDeleteRange\":{ALL}}}]}}"))
 }
 
-/// A transaction that reads about as much as it may, under a request id, so that its refusal is kept.
+/// New tasks, and a claim of all that are due.
+fn tasks_and_a_claim(dice: &mut StdRng) -> Vec<Request> {
+    let first = dice.random_range(0..TASKS);
+    let payload = text(TASK_BYTES);
+    let schedule = |number: u64| {
+        let id = (first + number) % TASKS;
+        Request::post("/v1/tasks/large", format!("{{\"id\":\"t{id}\",\"payload\":{payload}}}"))
+    };
+    let claim = Request::post("/v1/tasks/large/claim", "{\"limit\":16,\"lease_ms\":500}".to_owned());
+    (0..SCHEDULED).map(schedule).chain([claim]).collect()
+}
+
+/// A transaction that reads about as much as it may, under a request id, so that its refusal is kept and answers whoever asks again.
 fn reads_in_transaction(dice: &mut StdRng) -> Request {
     let reads: Vec<String> = (0..dice.random_range(READS))
         .map(|number| format!("{{\"op\":\"get\",\"key\":\"c/{:02}\"}}", number % LARGE))

@@ -89,6 +89,7 @@ mutants! {
         OneRandomnessForACall = "one randomness for a call", "the randomness of the first entry of a call is that of all";
         TheClockStandsInACall = "the clock stands in a call", "the clock moves at the first entry of a call only";
         TheWallClockStandsInACall = "the wall clock stands in a call", "the wall clock moves at the first entry of a call only";
+        RequestsAreLookedUpBeforeTheCall = "requests are looked up before the call", "a request that an earlier entry of its call made is made again";
         DroppedBucketsStayPending = "dropped buckets stay pending", "what a call wrote into a bucket stays when a later entry drops it";
     }
     of_nodes: {

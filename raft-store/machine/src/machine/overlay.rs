@@ -100,6 +100,11 @@ impl<'v, V: View> Overlay<'v, V> {
         self.slots.contains_key(key)
     }
 
+    /// Whether a row was there before all that is pending.
+    pub(super) fn is_stored(&self, key: &[u8]) -> Result<bool, Fault> {
+        Ok(load(self.view, &self.dropped, key)?.is_some())
+    }
+
     /// Reads a row without keeping it.
     pub(super) fn peek(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>, Fault> {
         match self.slots.get(key) {

@@ -16,6 +16,7 @@ use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
 use crate::keyspace::{bucket, entry};
 use crate::limits;
+use crate::mutants::Mutant;
 use crate::types::{
     Action, Bounded, ClusterMillis, Command, Entry, Key, ListShown, Listed, Outcome, Rejection, Removed, Reply,
     RequestId, Revision, SessionOp, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
@@ -40,7 +41,11 @@ impl<V: View> Applier<'_, V> {
     pub(super) fn kept_reply(&self, id: &RequestId, principal: &str) -> Result<Option<KeptReply>, Fault> {
         let clock = self.vars.clock;
         for bucket in (bucket::oldest_live(clock)..=bucket::at(clock)).rev() {
-            if let found @ Some(_) = self.decoded(&request::row_key(bucket, principal, &id.0))? {
+            let row_key = request::row_key(bucket, principal, &id.0);
+            if Mutant::RequestsAreLookedUpBeforeTheCall.acts() && !self.overlay.is_stored(&row_key)? {
+                continue;
+            }
+            if let found @ Some(_) = self.decoded(&row_key)? {
                 return Ok(found);
             }
         }
