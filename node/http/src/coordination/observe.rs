@@ -210,8 +210,11 @@ impl ObserveBody {
         Chunk::Some(out.into())
     }
 
-    fn end(&self, code: WatchEndCode, detail: String, oldest: Option<Revision>) -> Bytes {
-        event::end(code, detail, oldest, Some(self.sent_up_to.load(Ordering::Relaxed))).into()
+    /// The last words, behind the present state where that was not sent yet: they say that all was, up to a revision that covers it.
+    fn end(&mut self, code: WatchEndCode, detail: String, oldest: Option<Revision>) -> Bytes {
+        let mut out = self.first.take().unwrap_or_default();
+        out.extend_from_slice(&event::end(code, detail, oldest, Some(self.sent_up_to.load(Ordering::Relaxed))));
+        out.into()
     }
 }
 

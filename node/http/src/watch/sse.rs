@@ -147,12 +147,12 @@ pub fn open(
 }
 
 struct Sse<S> {
-    source: S,
+    /// Until it has ended: a place in the feed of changes is not kept until the peer has taken the last words.
+    source: Option<S>,
     /// Who listens, where not everybody may.
     watching: Option<Watching>,
     /// The first words, until they are sent.
     first: Option<Bytes>,
-    has_ended: bool,
     heartbeat: Duration,
     sent: Instant,
     /// The next moment to look at `source`. Armed anew only when it has passed, so that an event costs no timer.
@@ -171,46 +171,52 @@ impl<S: Source> Sse<S> {
     fn new(source: S, heartbeat: Duration, busy: Busy, watching: Option<Watching>) -> Self {
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
         let timer = Box::pin(tokio::time::sleep(look_after(heartbeat)));
-        let (first, has_ended, sent) = (None, false, Instant::now());
+        let (source, first, sent) = (Some(source), None, Instant::now());
         let (account, _counted, place, _busy) = (None, None, None, busy);
-        Self { source, watching, first, has_ended, heartbeat, sent, timer, stop, account, _counted, place, _busy }
+        Self { source, watching, first, heartbeat, sent, timer, stop, account, _counted, place, _busy }
     }
 
-    /// What comes next, or `None` for now.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
+    /// What comes next, or nothing for now.
+    fn poll_next(&mut self, source: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         if self.stop.as_mut().poll(cx).is_ready() {
             let detail = "this node is stopping; go on at another one".into();
-            return Poll::Ready(Ok(Chunk::Last(self.source.ended(WatchEndCode::Stopping, detail))));
+            return Poll::Ready(Ok(Chunk::Last(source.ended(WatchEndCode::Stopping, detail))));
         }
-        if let Poll::Ready(chunk) = self.source.poll_chunk(cx) {
-            // Judged after it was read: what took the right away came before what is read from now on.
-            return Poll::Ready(self.refused().map_or(chunk, |last| Ok(Chunk::Last(last))));
-        }
+        // Before more is read: a source that always has something would never come to it, and last words that tell how far it is may not
+        // cover what is read and then not sent.
+        let mut is_silent = false;
         while self.timer.as_mut().poll(cx).is_ready() {
-            if let Some(reason) = self.refused().or_else(|| self.source.end_reason()).or_else(|| self.crowded_out()) {
+            if let Some(reason) = self.has_to_end(source) {
                 return Poll::Ready(Ok(Chunk::Last(reason)));
             }
-            let silent = self.sent.elapsed();
-            let next = look_after(self.heartbeat.saturating_sub(silent));
-            if silent >= self.heartbeat {
-                self.timer.as_mut().reset(tokio::time::Instant::now() + look_after(self.heartbeat));
-                return Poll::Ready(Ok(Chunk::Some(self.source.heartbeat())));
-            }
+            let left = self.heartbeat.saturating_sub(self.sent.elapsed());
+            is_silent = left.is_zero();
+            let next = look_after(if is_silent { self.heartbeat } else { left });
             self.timer.as_mut().reset(tokio::time::Instant::now() + next);
         }
-        Poll::Pending
+        match source.poll_chunk(cx) {
+            // Judged after it was read: what took the right away came before what is read from now on.
+            Poll::Ready(chunk) => Poll::Ready(self.refused(source).map_or(chunk, |last| Ok(Chunk::Last(last)))),
+            Poll::Pending if is_silent => Poll::Ready(Ok(Chunk::Some(source.heartbeat()))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The last words, where there is a reason to end.
+    fn has_to_end(&mut self, source: &mut S) -> Option<Bytes> {
+        self.refused(source).or_else(|| source.end_reason()).or_else(|| self.crowded_out(source))
     }
 
     /// The last words, where no more may be told.
-    fn refused(&mut self) -> Option<Bytes> {
+    fn refused(&self, source: &mut S) -> Option<Bytes> {
         let (code, detail) = self.watching.as_ref()?.end()?;
-        Some(self.source.refused(code, detail))
+        Some(source.refused(code, detail))
     }
 
     /// The last words, where it has to make room for streams of others.
-    fn crowded_out(&mut self) -> Option<Bytes> {
+    fn crowded_out(&mut self, source: &mut S) -> Option<Bytes> {
         let failure = watch::crowded_out(self.place.as_mut()?)?;
-        Some(self.source.ended(end_code(&failure), failure.detail().to_owned()))
+        Some(source.ended(end_code(&failure), failure.detail().to_owned()))
     }
 
     fn frame(&mut self, bytes: Bytes) -> Frame<Bytes> {
@@ -236,15 +242,85 @@ impl<S: Source> HttpBody for Sse<S> {
         if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(this.frame(first))));
         }
-        if this.has_ended {
-            return Poll::Ready(None);
+        let Some(mut source) = this.source.take() else { return Poll::Ready(None) };
+        let next = watchdog::step("stream", || this.poll_next(&mut source, cx));
+        if matches!(next, Poll::Pending | Poll::Ready(Ok(Chunk::Some(_)))) {
+            this.source = Some(source);
+        } else {
+            // In this order: whoever finds a place free finds room in the feed.
+            drop(source);
+            this.place = None;
         }
-        let chunk = std::task::ready!(watchdog::step("stream", || this.poll_next(cx)));
-        this.has_ended = !matches!(chunk, Ok(Chunk::Some(_)));
+        let chunk = std::task::ready!(next);
         Poll::Ready(Some(chunk.map(|(Chunk::Some(bytes) | Chunk::Last(bytes))| this.frame(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.has_ended
+        self.source.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Weak};
+
+    use quorate_node_core::connection::monitor::ConnectionMonitor;
+    use quorate_node_core::gateway::admission::accounts::Account;
+    use quorate_node_core::gateway::admission::shares::{Scarce, Shares};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// Always has something to say, and holds something meanwhile.
+    struct Endless {
+        _held: Arc<()>,
+    }
+
+    impl Source for Endless {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
+            Poll::Ready(Ok(Chunk::Some(COMMENT)))
+        }
+
+        fn heartbeat(&mut self) -> Bytes {
+            Bytes::from_static(b"a heartbeat")
+        }
+
+        fn end_reason(&mut self) -> Option<Bytes> {
+            None
+        }
+
+        fn refused(&mut self, _: WatchEndCode, detail: String) -> Bytes {
+            detail.into()
+        }
+
+        fn ended(&mut self, _: WatchEndCode, detail: String) -> Bytes {
+            detail.into()
+        }
+    }
+
+    async fn next(body: &mut Sse<Endless>) -> Option<Bytes> {
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
+        Some(frame.expect("no fault").into_data().expect("no trailers"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_always_has_something_to_send_is_asked_back_and_then_holds_nothing() {
+        let shares = Shares::new(1, 4, 1);
+        let lend = |name: &str| shares.lend(Account::User(name.into()), Scarce::Watches).expect("a place");
+        let (_first, second) = (lend("ann"), lend("ann"));
+        let stop = CancellationToken::new();
+        let busy = Busy::new(ConnectionMonitor::new(stop, Duration::from_secs(60), Weak::new()));
+        let held = Arc::new(());
+        let source = Endless { _held: Arc::clone(&held) };
+        let mut body = Sse { place: Some(second), ..Sse::new(source, Duration::from_secs(60), busy, None) };
+        assert_eq!(next(&mut body).await, Some(COMMENT));
+        let _of_others = ["bob", "cid"].map(lend);
+        assert_eq!(next(&mut body).await, Some(COMMENT), "it is asked now and then");
+        tokio::time::advance(Duration::from_millis(limits::WATCH_LOOK_MS + 1)).await;
+        let last = next(&mut body).await.expect("the last words");
+        assert!(last.starts_with(b"of the 4 watches of this node hardly any is left"), "{last:?}");
+        assert!(body.is_end_stream());
+        assert_eq!((Arc::strong_count(&held), shares.places(Scarce::Watches).taken()), (1, 3));
+        assert_eq!(next(&mut body).await, None);
     }
 }
