@@ -74,11 +74,21 @@ pub struct PlaceInLog<'a> {
 /// Waits for one of the few places of scans that go through the log, and so hold up all that is applied. Only who may have what is wanted
 /// waits for it, and behind others of its caller that are of its kind: so one caller has one of each kind in the line of all, however many it
 /// sends. Who has come to the head of its own line holds that while it waits for the other, and nobody the other way round.
-pub async fn place_in_log<'a>(call: &'a Call, what: LogScan, wanted: Wanted<'_>) -> Result<PlaceInLog<'a>, Failure> {
+///
+/// None for a dry run, which is one of the scans beside the log: it would keep the log from others while it waits for its place there.
+pub async fn place_in_log<'a>(
+    call: &'a Call,
+    what: LogScan,
+    wanted: Wanted<'_>,
+    dry_run: bool,
+) -> Result<Option<PlaceInLog<'a>>, Failure> {
+    if dry_run {
+        return Ok(None);
+    }
     call.caller().admit(call.deadline, wanted).await?;
     let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
     let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
-    Ok(PlaceInLog { _of_all: of_all, _own: own })
+    Ok(Some(PlaceInLog { _of_all: of_all, _own: own }))
 }
 
 /// Waits for a place until the deadline.

@@ -62,7 +62,7 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     context.costs_a_find()?;
     context.check_values()?;
     let action = Action::Claim(op);
-    let _place = scan::place_in_log(&context, LogScan::Claim, &requirement::on_action(&action)).await?;
+    let _place = scan::place_in_log(&context, LogScan::Claim, &requirement::on_action(&action), dry_run).await?;
     let reply = decide(&context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),

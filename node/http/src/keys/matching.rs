@@ -87,7 +87,7 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
     let (op, hash) = checked(request, kind)?;
     context.costs_a_find()?;
     let action = Action::Where(op);
-    let _place = scan::place_in_log(context, LogScan::Change, &requirement::on_action(&action)).await?;
+    let _place = scan::place_in_log(context, LogScan::Change, &requirement::on_action(&action), dry_run).await?;
     let reply = decide(context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),

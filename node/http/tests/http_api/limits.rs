@@ -674,6 +674,47 @@ async fn of_scans_in_the_log_one_caller_has_one_of_each_kind_before_those_of_oth
     assert_eq!(prefixes, ["first", "of-another", "claimed", "second", "third"]);
 }
 
+/// It waits for a place among listings, and those may take long.
+#[tokio::test]
+async fn a_dry_run_of_a_scan_keeps_nobody_from_the_log_nor_waits_for_who_is_in_it() {
+    const AT_WORK: usize = 8;
+    const IN_USE: &str = "quorate_http_class_in_use{class=\"scan\"}";
+    const PATHS: [&str; 2] = ["/v1/claim", "/v1/delete_where"];
+    let server = Server::start().await;
+    let send = async |host: u8, path: &str, body: serde_json::Value| {
+        let (from, body) = (Ipv4Addr::new(127, 0, 0, host), body.to_string());
+        send_from(&server, from, "POST", path, &[JSON], body.as_bytes()).await
+    };
+    let dry_run = || json!({"prefix": "", "where": [], "dry_run": true});
+    server.backend.hold_scans(true);
+    let mut at_work = Vec::new();
+    for _ in 0..AT_WORK {
+        at_work.push(begin(&server, "GET", "/v1/kv?prefix=a&limit=1", &[], b"").await);
+    }
+    until("the listings did not come", async || server.backend.scans() == AT_WORK).await;
+    let mut cost = metric(&server, IN_USE).await;
+    for path in PATHS {
+        at_work.push(send(2, path, dry_run()).await);
+        cost += 16.0;
+        until("the dry run does not come", async || metric(&server, IN_USE).await == cost).await;
+        let mut raw = send(3, path, json!({"prefix": "", "where": []})).await;
+        assert_eq!(raw.response(false).await.status, 200, "{path} beside a dry run that waits");
+    }
+    server.backend.hold_scans(false);
+    for mut raw in at_work {
+        assert_eq!(raw.response(false).await.status, 200);
+    }
+
+    server.backend.hold("first");
+    let mut first = send(2, "/v1/delete_where", json!({"prefix": "first", "where": []})).await;
+    until("the command did not come", async || server.backend.commands().len() == 3).await;
+    for path in PATHS {
+        assert_eq!(send(2, path, dry_run()).await.response(false).await.status, 200, "a dry run of {path}");
+    }
+    server.backend.release("first");
+    assert_eq!(first.response(false).await.status, 200);
+}
+
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have_some() {
     let server = server_with(|api| api.watches_max = 8).await;
