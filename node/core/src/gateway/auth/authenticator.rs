@@ -213,8 +213,12 @@ impl Authenticator {
         if !is_cheap && !self.slowed_signatures.admit() {
             self.too_often(from)?;
         }
-        let verified = jwt.verify(&text, || self.ask_for_stranger(from).ok()).await;
-        verified.map(Proof::Signed).map_err(|why| self.unknown(from, why))
+        let mut no_place = None;
+        let may_ask = || self.ask_for_stranger(from).map_err(|failure| no_place = Some(failure)).ok();
+        let verified = jwt.verify(&text, may_ask).await;
+        // Where the issuer was to be asked and was not, nobody knows whether the token is good, so it is no failure of its address: new keys
+        // come to many behind one address at once.
+        verified.map(Proof::Signed).map_err(|why| no_place.unwrap_or_else(|| self.unknown(from, why)))
     }
 
     /// Notes something for the audit log. The event is only made where there is one.

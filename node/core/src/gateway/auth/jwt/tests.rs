@@ -408,6 +408,27 @@ async fn few_signatures_are_looked_at_for_addresses_that_guess() {
 }
 
 #[tokio::test]
+async fn who_brings_a_new_key_while_too_many_do_is_told_to_come_again_and_has_not_failed() {
+    let (one, two) = (Signer::ed25519(), Signer::ed25519());
+    let (dir, verifier) = verifier_of(&[one.public("k1")]).await;
+    let authenticator = Authenticator::new(AuthSettings::Guarded { root: None, jwt: Some(verifier) }, None);
+    let from = Neighbour::from(IpAddr::from([10, 0, 0, 1]));
+    let token = two.token(&json!({"alg": "EdDSA", "kid": "k2"}), &claims("ann"));
+    let ask = async || authenticator.proof(Brought::Signed(token.clone()), from).await;
+    let places: Vec<_> = std::iter::from_fn(|| authenticator.ask_for_stranger(from).ok()).collect();
+    // More often than an address may fail.
+    for _ in 0..20 {
+        let refused = ask().await.expect_err("nobody looked");
+        assert_eq!(refused.code(), ErrorCode::TooManyRequests, "{}", refused.detail());
+        assert!(refused.detail().contains("too many at a time of this address"), "{}", refused.detail());
+        assert!(!refused.retry_after().is_zero());
+    }
+    std::fs::write(dir.path().join("jwks.json"), set_of(&[two.public("k2")])).expect("written");
+    drop(places);
+    assert!(ask().await.is_ok(), "the address is not slowed down");
+}
+
+#[tokio::test]
 async fn a_token_is_remembered_and_still_ends() {
     let signer = Signer::ed25519();
     let (_dir, verifier) = verifier_of(&[signer.public("k1")]).await;
