@@ -15,7 +15,7 @@ use quorate_etcd_api::election::{
 use quorate_etcd_api::entry::{EventEventType, KeyValue};
 use quorate_etcd_api::header::ResponseHeader;
 use quorate_etcd_api::kv::{DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, RequestOpRequest, TxnRequest};
-use quorate_etcd_api::watch::{WatchCreateRequest, WatchRequest, WatchRequestRequestUnion, WatchResponse};
+use quorate_etcd_api::watch::{WatchCreateRequest, WatchResponse};
 use quorate_node_core::gateway::call::Call;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -144,7 +144,7 @@ impl Observer {
             };
             let is_of_leader = watched.is_of_leader;
             let Some(response) = watched.responses.next().await else { return Ok(None) };
-            self.take(response?, is_of_leader)?;
+            self.take(response?, is_of_leader);
         }
     }
 
@@ -172,15 +172,10 @@ impl Observer {
     }
 
     fn watch(&self, request: WatchCreateRequest) -> BoxStream<'static, Result<WatchResponse, Status>> {
-        let create = WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(request)) };
-        let requests = futures::stream::once(async { Ok(create) }).chain(futures::stream::pending()).boxed();
-        watch::open(Arc::clone(&self.call), requests, CancellationToken::new())
+        watch::open_one(Arc::clone(&self.call), request)
     }
 
-    fn take(&mut self, response: WatchResponse, is_of_leader: bool) -> Result<(), Status> {
-        if response.canceled {
-            return Err(Status::new(Code::Cancelled, format!("quorate: {}", response.cancel_reason)));
-        }
+    fn take(&mut self, response: WatchResponse, is_of_leader: bool) {
         let header = response.header.unwrap_or_default();
         for event in response.events {
             let is_gone = event.r#type == EventEventType::Delete as i32;
@@ -200,7 +195,6 @@ impl Observer {
                 None => {}
             }
         }
-        Ok(())
     }
 }
 

@@ -51,6 +51,14 @@ pub fn open(
     Watches::new(call, requests, stop).boxed()
 }
 
+/// Watches what one request says, for a call that tells something else. Where that watch ends so does the stream: with the status that says
+/// why, and never as if it had been cancelled, which clients take for what they did themselves.
+pub fn open_one(call: Arc<Call>, request: WatchCreateRequest) -> BoxStream<'static, Result<WatchResponse, Status>> {
+    let create = WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(request)) };
+    let requests = futures::stream::once(async { Ok(create) }).chain(futures::stream::pending()).boxed();
+    Watches { is_of_one: true, ..Watches::new(call, requests, CancellationToken::new()) }.boxed()
+}
+
 type Answer = Result<WatchResponse, Status>;
 
 /// All watches of a stream.
@@ -59,6 +67,8 @@ struct Watches {
     requests: BoxStream<'static, Result<WatchRequest, Status>>,
     /// Whether the client may ask for more.
     is_open: bool,
+    /// Whether the stream ends with its watch, and says why by its status.
+    is_of_one: bool,
     /// A watch that is about to begin. What was asked after it waits.
     creating: Option<BoxFuture<'static, Result<Created, Refused>>>,
     watchers: BTreeMap<i64, Running>,
@@ -93,12 +103,40 @@ struct Created {
 
 /// A watch that cannot.
 enum Refused {
-    Because(String),
+    Because(Reason),
     /// What it asks for can no longer be read; the oldest revision that can.
     Compacted {
         id: Option<i64>,
         oldest: Revision,
     },
+}
+
+/// Why a watch does not begin or go on.
+struct Reason {
+    status: Status,
+    /// The same where the stream goes on.
+    text: String,
+}
+
+impl Reason {
+    fn invalid(text: &str) -> Self {
+        Self { status: Status::invalid_argument(text), text: text.to_owned() }
+    }
+}
+
+impl From<Error> for Reason {
+    fn from(error: Error) -> Self {
+        Self { status: known(error), text: error.text().to_owned() }
+    }
+}
+
+impl From<Failure> for Reason {
+    /// As clients written in Go read it.
+    fn from(failure: Failure) -> Self {
+        let status = Status::from(failure);
+        let text = format!("rpc error: code = {:?} desc = {}", status.code(), status.message());
+        Self { status, text }
+    }
 }
 
 impl Watches {
@@ -111,6 +149,7 @@ impl Watches {
             call,
             requests,
             is_open: true,
+            is_of_one: false,
             creating: None,
             watchers: BTreeMap::new(),
             roused: Roused::default(),
@@ -167,7 +206,7 @@ impl Watches {
                     let waker = self.roused.waker(id);
                     self.watchers.insert(id, Running { watcher, waker, sent: Instant::now() });
                 }
-                None => self.refuse(DUPLICATE_ID.to_owned()),
+                None => self.refuse(Reason::invalid(DUPLICATE_ID)),
             },
             Err(Refused::Because(reason)) => self.refuse(reason),
             Err(Refused::Compacted { id, oldest }) => match self.free_id(id) {
@@ -176,21 +215,28 @@ impl Watches {
                     self.answers.push_back(Ok(created));
                     self.cancel_compacted(id, oldest);
                 }
-                None => self.refuse(DUPLICATE_ID.to_owned()),
+                None => self.refuse(Reason::invalid(DUPLICATE_ID)),
             },
         }
     }
 
-    fn refuse(&mut self, cancel_reason: String) {
+    fn refuse(&mut self, reason: Reason) {
+        let Reason { status, text: cancel_reason } = reason;
         let refused = WatchResponse { created: true, canceled: true, cancel_reason, ..self.aside(NO_WATCH) };
-        self.answers.push_back(Ok(refused));
+        self.tell_end(refused, status);
     }
 
     /// The watch is over, and its client is told why.
-    fn cancel_because(&mut self, id: i64, cancel_reason: String) {
+    fn cancel_because(&mut self, id: i64, reason: Reason) {
         self.watchers.remove(&id);
+        let Reason { status, text: cancel_reason } = reason;
         let canceled = WatchResponse { canceled: true, cancel_reason, ..self.aside(id) };
-        self.answers.push_back(Ok(canceled));
+        self.tell_end(canceled, status);
+    }
+
+    /// Tells how a watch ended: by a response, or by a status where the stream is of it alone.
+    fn tell_end(&mut self, response: WatchResponse, status: Status) {
+        self.answers.push_back(if self.is_of_one { Err(status) } else { Ok(response) });
     }
 
     /// What follows is gone: the watch is over, and its client reads anew from this revision on.
@@ -202,7 +248,7 @@ impl Watches {
             compact_revision: oldest as i64 + 1,
             ..self.aside(id)
         };
-        self.answers.push_back(Ok(canceled));
+        self.tell_end(canceled, known(Error::Compacted));
     }
 
     /// The id that a new watch gets; `None` where the one that it wants is taken.
@@ -252,7 +298,7 @@ impl Watches {
         let Some(running) = self.watchers.get(&id) else { return };
         // Judged after it was read: what took the right away came before what is read from now on.
         if running.watcher.watching.as_ref().is_some_and(|watching| watching.end().is_some()) {
-            return self.cancel_because(id, Error::PermissionDenied.text().to_owned());
+            return self.cancel_because(id, Error::PermissionDenied.into());
         }
         let last = events.last().and_then(|event| event.kv.as_ref()).map_or(0, |kv| kv.mod_revision as u64);
         let parts = if running.watcher.view.fragment { fragments(events) } else { vec![events] };
@@ -298,7 +344,7 @@ impl Watches {
                 continue;
             }
             if let Some(failure) = watch::crowded_out(&mut running.watcher.place) {
-                self.cancel_because(id, as_read(failure));
+                self.cancel_because(id, failure.into());
                 continue;
             }
             if running.watcher.view.progress
@@ -374,22 +420,15 @@ impl Stream for Watches {
     }
 }
 
-/// Why a watch does not begin or go on, as clients written in Go read it.
-fn as_read(failure: Failure) -> String {
-    let status = Status::from(failure);
-    format!("rpc error: code = {:?} desc = {}", status.code(), status.message())
-}
-
 /// Finds out whether a watch can begin, and from where.
 async fn create(call: Arc<Call>, request: WatchCreateRequest) -> Result<Created, Refused> {
-    let because = |failure: Failure| Refused::Because(as_read(failure));
+    let because = |failure: Failure| Refused::Because(failure.into());
     let id = Some(request.watch_id).filter(|id| *id != 0);
-    let start =
-        u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.text().to_owned()))?;
+    let start = u64::try_from(request.start_revision).map_err(|_| Refused::Because(Error::Compacted.into()))?;
     let range = watched(&request.key, &request.range_end)?;
     let backend = &call.api.node;
     if !call.has_room_for_watch() {
-        return Err(Refused::Because(Error::RequestTooManyRequests.text().to_owned()));
+        return Err(Refused::Because(Error::RequestTooManyRequests.into()));
     }
     let deadline = Instant::now() + call.timeout;
     let of_range = range.clone();
@@ -424,7 +463,7 @@ fn watched(key: &Bytes, range_end: &Bytes) -> Result<KeyRange, Refused> {
     let from = if key.is_empty() && range_end.is_empty() { &Bytes::from_static(&[0]) } else { key };
     // By what was asked for: a name that is too long for a key is watched as any, and there never is a change of it.
     let is_empty = !matches!(&range_end[..], [] | [0]) && range_end <= from;
-    if is_empty { Err(Refused::Because(EMPTY_RANGE.to_owned())) } else { Ok(range::span(from, range_end)) }
+    if is_empty { Err(Refused::Because(Reason::invalid(EMPTY_RANGE))) } else { Ok(range::span(from, range_end)) }
 }
 
 fn watch_range(range: KeyRange) -> WatchRange {

@@ -776,6 +776,33 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
 }
 
 #[tokio::test]
+async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much() {
+    const EXHAUSTED: &[u8] = br#"{"error":{"error":"etcdserver: too many requests","code":8,"#;
+    let server = server_with(|api| api.watches_max = 8).await;
+    let observe = async || {
+        let from = Ipv4Addr::new(127, 0, 0, 2);
+        send_from(&server, from, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await
+    };
+    let mut open = Vec::new();
+    let mut watch = async |host: u8| {
+        let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), WATCH).await;
+        assert_eq!(raw.response(true).await.status, 200);
+        open.push(raw);
+    };
+    for host in [2, 2, 2] {
+        watch(host).await;
+    }
+    let mut last = observe().await;
+    let taken = "quorate_http_resource_taken{resource=\"watches\"}";
+    until("it does not observe", async || metric(&server, taken).await == 4.0).await;
+    observe().await.until(EXHAUSTED).await;
+    for host in [3, 3, 4, 4] {
+        watch(host).await;
+    }
+    last.until(EXHAUSTED).await;
+}
+
+#[tokio::test]
 async fn one_caller_alone_has_half_of_the_places_of_those_who_wait_and_others_have_a_quarter() {
     let server = server_with(|api| api.classes.waiting = 8).await;
     let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
