@@ -155,7 +155,9 @@ impl Holding {
         let is_beyond_share = own > all.of_one.saturating_add(reserve);
         let (met, most) = if is_beyond_share { (Met::Share, all.shared_from) } else { (Met::All, all.bound) };
         let most = most.saturating_add(reserve);
-        // A refused amount never counts among that of all: those who ask in vain take nothing from others, not even for a moment.
+        // A refused amount never counts among that of all: those who ask in vain take nothing from others, not even for a moment. It does
+        // count as its account's until it is refused. Who else of that account asks meanwhile may be refused, or be given a number that is
+        // too high, and a place may be asked back of an account that has no more than its share: it costs only who asks for more than that.
         let more = |taken: usize| Some(taken.saturating_add(amount)).filter(|after| *after <= most);
         if all.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             self.taken.fetch_sub(amount, Ordering::Relaxed);
@@ -170,16 +172,24 @@ impl Holding {
     /// one to give back.
     fn give_back_lent(&self, number: usize) -> bool {
         let all = &self.all;
+        // Most accounts have no more than their share, and change nothing.
+        if self.taken.load(Ordering::Relaxed) <= all.of_one {
+            return false;
+        }
+        // Of all first, and the account after it: of places that look at once no two give back for the same one that others miss. Where this
+        // is none to give back it counts again a moment later; others may have kept theirs meanwhile, and look again.
+        let beyond = |taken: usize| (taken > all.lent_up_to).then(|| taken - 1);
+        let Ok(taken) = all.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, beyond) else { return false };
+        let wanted = taken - all.lent_up_to;
         let without = |own: usize| {
-            let wanted = all.taken.load(Ordering::Relaxed).saturating_sub(all.lent_up_to);
             let given = own.saturating_sub(all.of_one).min(wanted);
             (given > 0 && number > own - given).then(|| own - 1)
         };
-        if self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, without).is_err() {
-            return false;
+        let is_given = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, without).is_ok();
+        if !is_given {
+            all.taken.fetch_add(1, Ordering::Relaxed);
         }
-        all.taken.fetch_sub(1, Ordering::Relaxed);
-        true
+        is_given
     }
 
     /// Gives back what was taken.
@@ -383,6 +393,32 @@ mod tests {
         assert_eq!(asked_back(&mut of_ann).len(), 4);
         let kept = of_ann.iter().filter(|place| place.is_held).count();
         assert_eq!((kept, shares.places(Scarce::Watches).taken()), (4, 12));
+    }
+
+    #[test]
+    fn places_that_look_at_once_give_no_more_back_than_others_miss() {
+        let shares = Shares::new(1, 16, 1);
+        let lend = |name: &str| shares.lend(user(name), Scarce::Watches).expect("a place");
+        let places = shares.places(Scarce::Watches);
+        for round in 0..300 {
+            let mut of_ann: Vec<LentPlace> = (0..8).map(|_| lend("ann")).collect();
+            // One more than leaves the next account its share.
+            let _of_others = ["bob", "bob", "bob", "bob", "cid"].map(lend);
+            let begin = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                for place in &mut of_ann[4..] {
+                    let begin = &begin;
+                    scope.spawn(move || {
+                        begin.wait();
+                        place.ask_back();
+                    });
+                }
+            });
+            assert!((12..=13).contains(&places.taken()), "{} in round {round}", places.taken());
+            asked_back(&mut of_ann);
+            assert_eq!(places.taken(), 12, "round {round}");
+        }
+        assert_eq!(places.taken(), 0);
     }
 
     #[test]
