@@ -29,7 +29,7 @@ pub struct Amounts {
 pub struct Held {
     /// The amounts of all together.
     pub amounts: Amounts,
-    /// Each account and its amount, in any order.
+    /// Accounts and their amounts, in any order.
     pub accounts: Vec<(Account, usize)>,
 }
 
@@ -53,6 +53,12 @@ impl Held {
         self.accounts.sort_unstable_by(|one, other| (Reverse(one.1), &one.0).cmp(&(Reverse(other.1), &other.0)));
         self.accounts.truncate(count);
         self.accounts
+    }
+
+    /// The name of the account that holds most, and how much.
+    fn largest(self) -> (String, usize) {
+        // It may have been given back meanwhile.
+        self.top(1).pop().map_or_else(|| ("nobody".to_owned(), 0), |(account, holds)| (account.to_string(), holds))
     }
 }
 
@@ -98,13 +104,29 @@ impl Refusals {
         }
     }
 
+    /// Counts a place that was asked back as one that its account was refused, and logs it likewise: `held` is what this account holds.
+    pub fn add_asked_back(&self, held: impl FnOnce() -> Held) {
+        self.of_share.fetch_add(1, Ordering::Relaxed);
+        if !self.line.is_due() {
+            return;
+        }
+        let held = held();
+        let (resource, Amounts { of_one: share, taken, .. }) = (self.resource.name(), held.amounts);
+        let (account, holds) = held.largest();
+        tracing::warn!(
+            resource,
+            share,
+            taken,
+            account,
+            holds,
+            "others hardly find any of a resource of this node, and an account that holds more than its share was asked for some back: see \
+             `quorate node callers`"
+        );
+    }
+
     fn write_line(&self, met: Met, held: Held) {
         let (resource, Amounts { bound, of_one: share, taken }) = (self.resource.name(), held.amounts);
-        let (account, holds) = held.top(1).pop().map_or_else(
-            // It may have been given back meanwhile.
-            || ("nobody".to_owned(), 0),
-            |(account, holds)| (account.to_string(), holds),
-        );
+        let (account, holds) = held.largest();
         match met {
             Met::All => tracing::warn!(
                 resource,

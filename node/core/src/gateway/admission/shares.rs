@@ -127,8 +127,14 @@ impl Totals {
     }
 
     fn held(&self) -> Held {
-        let held = |(account, holding): (Account, Arc<Holding>)| (account, holding.taken.load(Ordering::Relaxed));
-        Held { amounts: self.amounts(), accounts: self.accounts.entries().into_iter().map(held).collect() }
+        self.held_where(|_| true)
+    }
+
+    /// What those accounts hold whose part it is.
+    fn held_where(&self, is_wanted: impl Fn(&Arc<Holding>) -> bool) -> Held {
+        let entries = self.accounts.entries().into_iter().filter(|(_, holding)| is_wanted(holding));
+        let accounts = entries.map(|(account, holding)| (account, holding.taken.load(Ordering::Relaxed))).collect();
+        Held { amounts: self.amounts(), accounts }
     }
 
     fn refuse(&self, met: Met) -> Full {
@@ -248,13 +254,18 @@ impl LentPlace {
         Ok(Self { holding, number, is_held: true })
     }
 
+    /// What its account holds.
+    fn held(&self) -> Held {
+        self.holding.all.held_where(|holding| Arc::ptr_eq(holding, &self.holding))
+    }
+
     /// Asks it back where it has to be; how much there is, of all and of one account, where it is not held any more. Of the places of an account
     /// the last ones go first.
     pub fn ask_back(&mut self) -> Option<Amounts> {
         let all = &self.holding.all;
         if self.is_held && self.holding.give_back_lent(self.number) {
             self.is_held = false;
-            all.refusals.add(Met::Share, || all.held());
+            all.refusals.add_asked_back(|| self.held());
         }
         (!self.is_held).then(|| all.amounts())
     }
@@ -370,6 +381,12 @@ mod tests {
         }
         let places = shares.places(Scarce::Watches);
         assert_eq!((asked_back(&mut of_ann), places.taken()), (vec![5, 6, 7], 12));
+        let held = of_bob[0].held();
+        assert_eq!(
+            (held.accounts, held.amounts.taken),
+            (vec![(user("bob"), 4)], 12),
+            "its own account, not the largest"
+        );
         let amounts = of_ann[7].ask_back().expect("once asked back is for good");
         assert_eq!((amounts.of_one, amounts.bound, places.taken()), (4, 16, 12));
         assert!(shares.lend(user("ann"), Scarce::Watches).is_err(), "it does not get it again");
