@@ -205,5 +205,7 @@ mod tests {
             });
         }
         assert_eq!((refusals.counts(), looked), ((1, 2), 1), "one line in ten seconds");
+        refusals.add_asked_back(|| panic!("its line came a moment ago"));
+        assert_eq!(refusals.counts(), (1, 3));
     }
 }
