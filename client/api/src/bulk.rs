@@ -59,11 +59,11 @@ pub struct BulkResult {
     #[serde(with = "decimal")]
     #[schema(schema_with = decimal::shown)]
     pub revision: u64,
-    /// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed.
+    /// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed, and of a dry run, which makes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cas: Option<super::Cas>,
-    /// Applied: revision that created the entry; absent once it is removed.
+    /// Applied: revision that created the entry; absent once it is removed, and where a dry run would create it.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
     pub create_revision: Option<u64>,

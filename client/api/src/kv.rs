@@ -183,11 +183,11 @@ pub struct WriteAnswer {
     pub revision: u64,
     /// Log index at which the write took effect; for a dry run, at which it was evaluated.
     pub index: u64,
-    /// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed.
+    /// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed, and of a dry run, which makes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub cas: Option<super::Cas>,
-    /// Revision that created the entry; absent once it is removed.
+    /// Revision that created the entry; absent once it is removed, and where a dry run would create it.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
     pub create_revision: Option<u64>,

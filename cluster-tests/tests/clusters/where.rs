@@ -59,7 +59,7 @@ async fn all_pages_of_an_update_apply_once_each_though_all_are_sent_twice() {
 
 /// Without what says where it stands in the log, when it was, and that it was a dry run.
 fn bare(mut answer: WhereAnswer) -> WhereAnswer {
-    (answer.index, answer.dry_run) = (0, false);
+    (answer.revision, answer.index, answer.dry_run) = (0, 0, false);
     for entry in answer.results.iter_mut().filter_map(|item| item.current.as_mut()) {
         entry.lock_ms = None;
     }
@@ -90,6 +90,7 @@ async fn a_dry_run_tells_what_the_real_run_does_and_leaves_no_trace() {
         let told: WhereAnswer = post(&cluster, 1 + number as u64, route, &dry).await;
         assert!(told.dry_run);
         let after = digest_after_all(&cluster).await;
+        assert_eq!(told.revision, before.revision, "it names no revision that is yet to come");
         // The clock of a pending lock is committed now and then; nothing else moves.
         assert_eq!(before.revision, after.revision, "a dry run takes no revision");
         let done: WhereAnswer = post(&cluster, 3, route, &body).await;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use axum::body::Body;
 use quorate_api::{BulkAnswer, BulkRequest, Op, Problem};
 use quorate_machine::limits::{BATCH_BYTES_SOFT_MAX, COMMAND_WRITES_MAX};
-use quorate_machine::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId};
+use quorate_machine::types::{Action, Command, Outcome as Decided, Rejection, Reply, RequestId, Txn};
 use quorate_node_core::backend::AppError;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::Visit;
@@ -187,7 +187,8 @@ impl Course {
             return Err(self.stopped(propose::confused(reply)));
         }
         let replayed = self.end.replayed && reply.replayed;
-        self.end = BulkEnd { revision: reply.revision, index: reply.index, replayed, ..self.end };
+        let revision = self.tally.revision_shown(reply.revision);
+        self.end = BulkEnd { revision, index: reply.index, replayed, ..self.end };
         Ok(())
     }
 
@@ -197,8 +198,10 @@ impl Course {
             Some((_, Decided::Rejected(Rejection::TooMuch { limit }))) => {
                 return Err(Failure::too_large("/ops", "what a dry run reads and writes", *limit, None));
             }
-            Some((reply, _)) => self.take(reply)?,
-            None => {}
+            Some((reply, _)) if self.tally.is_only_tried() => self.take(reply)?,
+            Some((reply, _)) => self.tally.only_tries(reply.revision),
+            // What has nothing to do tells the revision at which all of it is evaluated.
+            None => return propose::rehearsal("", Action::Txn(Txn::default())).map(Some),
         }
         if Instant::now() >= deadline {
             return Err(Failure::from_app(AppError::TimeoutNotProposed, Effect::Read));

@@ -25,6 +25,8 @@ pub struct BulkTally {
     out: Vec<u8>,
     /// Whether only items that failed are shown.
     minimal: bool,
+    /// The revision at which they are evaluated, where they are only tried.
+    tried_at: Option<u64>,
     applied: u64,
     skipped: u64,
     failed: u64,
@@ -48,7 +50,22 @@ impl BulkTally {
     pub fn new(items: usize, minimal: bool) -> Self {
         let mut out = Vec::with_capacity(HEAD_BYTES + if minimal { 0 } else { items * ITEM_BYTES });
         out.resize(HEAD_BYTES, b' ');
-        Self { out, minimal, applied: 0, skipped: 0, failed: 0 }
+        Self { out, minimal, tried_at: None, applied: 0, skipped: 0, failed: 0 }
+    }
+
+    /// Says that what is added is only tried, at this revision.
+    pub fn only_tries(&mut self, at: u64) {
+        self.tried_at = Some(at);
+    }
+
+    /// Whether [`Self::only_tries`] was said.
+    pub fn is_only_tried(&self) -> bool {
+        self.tried_at.is_some()
+    }
+
+    /// The revision that is shown of what would be, or was, at this one.
+    pub fn revision_shown(&self, revision: u64) -> u64 {
+        self.tried_at.map_or(revision, |at| revision.min(at))
     }
 
     /// How many items took effect.
@@ -64,23 +81,23 @@ impl BulkTally {
 
     /// Adds the item at `n`; false where it was not decided.
     pub fn add(&mut self, n: usize, op: &BulkOp, item: &BulkItem, clock: ClusterMillis) -> bool {
-        let key = &op.op.key;
+        let (key, revision) = (&op.op.key, self.revision_shown(item.revision));
         match &item.outcome {
             ItemOutcome::Written(written) => {
                 self.applied += 1;
                 if !self.minimal {
-                    self.applied_item(n, key, written, item.revision, clock);
+                    self.applied_item(n, key, written, revision, clock);
                 }
             }
             ItemOutcome::Rejected(why) if is_skip(why) => {
                 self.skipped += 1;
                 if !self.minimal {
-                    self.refused_item(n, key, "skipped", why, item.revision, clock);
+                    self.refused_item(n, key, "skipped", why, revision, clock);
                 }
             }
             ItemOutcome::Rejected(why) => {
                 self.failed += 1;
-                self.refused_item(n, key, "failed", why, item.revision, clock);
+                self.refused_item(n, key, "failed", why, revision, clock);
             }
             ItemOutcome::Deferred => return false,
         }
@@ -88,9 +105,9 @@ impl BulkTally {
     }
 
     fn applied_item(&mut self, n: usize, key: &Key, written: &Written, revision: u64, clock: ClusterMillis) {
-        let has_room = self.has_room();
+        let (has_room, tried_at) = (self.has_room(), self.tried_at);
         let out = self.open(n, key, "applied", revision);
-        render::what_was_written(out, key, written, clock, has_room);
+        render::what_was_written(out, key, written, clock, has_room, tried_at);
         out.push(b'}');
     }
 

@@ -13,7 +13,7 @@ use crate::output::render;
 pub fn render_txn(shape: &Shape, done: &TxnReply, reply: &Reply, dry_run: bool) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(256 + 128 * done.results.len());
     out.push(b'{');
-    let at = At { revision: reply.revision, clock: reply.clock };
+    let at = At { revision: reply.revision, clock: reply.clock, tried_at: dry_run.then_some(reply.revision) };
     branch(&mut out, shape, done, "", at)?;
     render::token(&mut out, "revision", reply.revision);
     render::field(&mut out, "index", reply.index);
@@ -27,6 +27,8 @@ pub fn render_txn(shape: &Shape, done: &TxnReply, reply: &Reply, dry_run: bool) 
 struct At {
     revision: u64,
     clock: ClusterMillis,
+    /// The revision, if it was only tried.
+    tried_at: Option<u64>,
 }
 
 /// What came of a transaction, as fields. `place` points to it.
@@ -68,7 +70,7 @@ fn step_result(out: &mut Vec<u8>, step: &StepShape, result: &StepReply, place: &
         (StepShape::Op(kind, key), StepReply::Written(written)) => {
             open(out, *kind, key);
             render::token(out, "revision", at.revision);
-            render::what_was_written(out, key, written, at.clock, true);
+            render::what_was_written(out, key, written, at.clock, true, at.tried_at);
         }
         (StepShape::Txn(shape), StepReply::Txn(done)) => {
             out.extend_from_slice(b"{\"op\":\"txn\",");

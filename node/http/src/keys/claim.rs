@@ -89,7 +89,7 @@ fn checked(request: ClaimRequest) -> Result<ClaimOp, Failure> {
 fn answer_of(reply: &Reply, done: &ClaimReply, dry_run: bool) -> ClaimAnswer {
     let index = done.index.as_ref();
     ClaimAnswer {
-        entries: done.entries.iter().map(|(key, shown)| claimed(key, shown, reply.clock)).collect(),
+        entries: done.entries.iter().map(|(key, shown)| claimed(key, shown, reply.clock, dry_run)).collect(),
         count: done.entries.len() as u64,
         failed: done.refused.iter().map(|item| matching::item_of(reply, item)).collect(),
         left_out: done.left_out,
@@ -103,8 +103,9 @@ fn answer_of(reply: &Reply, done: &ClaimReply, dry_run: bool) -> ClaimAnswer {
     }
 }
 
-/// An entry as it is for who claimed it: with the key to its lock. In the kept answer to a retry the value may be compacted.
-fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
+/// An entry as it is for who claimed it: with the key to its lock, unless that was only tried. In the kept answer to a retry the value may
+/// be compacted.
+fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis, dry_run: bool) -> EntryView {
     let view = match shown {
         Shown::Whole(entry) => entry_view::entry_view(key, entry, clock),
         Shown::Bare { meta, kind } => {
@@ -112,5 +113,5 @@ fn claimed(key: &Key, shown: &Shown, clock: ClusterMillis) -> EntryView {
             EntryView { value: None, value_base64: None, ..entry_view::entry_view(key, &entry, clock) }
         }
     };
-    EntryView { cas: Some(quorate_api::Cas::new(shown.meta().cas)), ..view }
+    EntryView { cas: Some(quorate_api::Cas::new(shown.meta().cas)).filter(|_| !dry_run), ..view }
 }

@@ -64,7 +64,10 @@ impl Completed {
     /// where there is no entry.
     pub fn read_by_write(key: &Key, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
         let (meta, previous) = (written.meta?, written.previous.as_ref()?);
-        // Of an entry that it locked it shows the key, to who has it by this: a dry run locks nothing.
+        let EntryMeta { expires_at, locked_until, .. } = meta;
+        // Of an entry that it locked it shows the key, to who has it by this. A dry run locks nothing and makes no revision: beside the
+        // times that would be, it shows the entry as it is.
+        let meta = if dry_run { EntryMeta { expires_at, locked_until, ..*previous.meta() } } else { meta };
         let shown = if dry_run { meta.cas_shown_at(reply.clock) } else { Some(meta.cas) };
         let json = render::read_by_write(key, reply, meta, shown, previous);
         let cas = shown.filter(|_| !dry_run);

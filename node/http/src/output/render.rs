@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_api::Failed;
 use quorate_machine::query::ReadPosition;
-use quorate_machine::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Reply, Shown, Written};
+use quorate_machine::types::{ClusterMillis, ContentKind, Entry, EntryMeta, Key, Reply, Revision, Shown, Written};
 use quorate_node_core::gateway::entry_view;
 
 /// Room for everything of an entry's JSON but key and value.
@@ -205,16 +205,24 @@ pub fn write(key: &Key, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
     self::key(&mut out, key);
     token(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
-    what_was_written(&mut out, key, written, reply.clock, true);
+    what_was_written(&mut out, key, written, reply.clock, true, dry_run.then_some(reply.revision));
     switches(&mut out, reply.replayed, dry_run);
     out.push(b'}');
     out
 }
 
-/// What a write left and what was there before, as fields of its answer. The value of what was before may be left out.
-pub fn what_was_written(out: &mut Vec<u8>, key: &Key, written: &Written, clock: ClusterMillis, with_value: bool) {
+/// What a write left and what was there before, as fields of its answer. The value of what was before may be left out. `tried_at` is the
+/// revision at which a dry run was evaluated.
+pub fn what_was_written(
+    out: &mut Vec<u8>,
+    key: &Key,
+    written: &Written,
+    clock: ClusterMillis,
+    with_value: bool,
+    tried_at: Option<Revision>,
+) {
     if let Some(meta) = &written.meta {
-        write_meta(out, meta, clock);
+        write_meta(out, meta, clock, tried_at);
     }
     if let Some(previous) = &written.previous {
         out.extend_from_slice(b",\"prev\":");
@@ -255,9 +263,14 @@ pub fn shown(out: &mut Vec<u8>, key: &Key, shown: &Shown, clock: ClusterMillis, 
     out.push(b'}');
 }
 
-fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis) {
-    token(out, "cas", meta.cas);
-    token(out, "create_revision", meta.create_revision);
+fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis, tried_at: Option<Revision>) {
+    // What a dry run would have made is not there to be referred to, and will be what another write makes.
+    if tried_at.is_none() {
+        token(out, "cas", meta.cas);
+    }
+    if tried_at.is_none_or(|at| meta.create_revision <= at) {
+        token(out, "create_revision", meta.create_revision);
+    }
     field(out, "version", meta.version);
     if let Some(left) = entry_view::ttl_ms(meta.expires_at, clock) {
         field(out, "ttl_ms", left);
@@ -371,6 +384,21 @@ mod tests {
         same_as::<ListAnswer>(&page(entries.iter(), true, 2, Some("abc"), AT));
         same_as::<ListAnswer>(&page(entries.iter(), false, 2, None, AT));
         same_as::<ListAnswer>(&page(std::iter::empty(), true, 7, None, AT));
+    }
+
+    #[test]
+    fn a_dry_run_shows_nothing_that_it_would_have_made() {
+        let old = entry(ContentKind::Json, b"1", None);
+        for (create_revision, shown) in [(80, Some(80)), (81, None)] {
+            let meta = EntryMeta { create_revision, cas: 81, ..old.meta };
+            let written = Written { meta: Some(meta), previous: None };
+            let outcome = Outcome::Written(written.clone());
+            let reply = Reply { index: 90, revision: 80, clock: 1_000, replayed: false, outcome };
+            let rendered = write(&name("k"), &reply, &written, true);
+            same_as::<WriteAnswer>(&rendered);
+            let answer: WriteAnswer = serde_json::from_slice(&rendered).expect("the wire type");
+            assert_eq!((answer.cas, answer.create_revision, answer.version), (None, shown, Some(2)));
+        }
     }
 
     #[test]

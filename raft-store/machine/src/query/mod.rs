@@ -211,9 +211,11 @@ impl<S: Snapshot> Moment<S> {
         Ok(state.is_some_and(|state| state.has_work()))
     }
 
-    /// Evaluates a command where the cluster's wall clock shows `wall`, and throws the writes away.
+    /// Evaluates a command where the cluster's wall clock shows `wall`, and throws the writes away. The reply is as of this moment: the
+    /// revision that the writes would have made is not there, and will be that of something else.
     pub fn dry_run(&self, command: &Command, wall: WallMillis) -> Result<Reply, Fault> {
-        machine::evaluate(self, &self.vars_at(wall), self.at.index, command)
+        let reply = machine::evaluate(self, &self.vars_at(wall), self.at.index, command)?;
+        Ok(Reply { revision: reply.revision.min(self.at.revision), ..reply })
     }
 
     /// Evaluates commands one after the other, see [`machine::rehearse`], where the cluster's wall clock shows `wall`, and throws the writes

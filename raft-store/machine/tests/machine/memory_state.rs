@@ -69,5 +69,9 @@ fn questions_are_answered_from_the_state_as_it_is() {
     let before = state.clone();
     let reply = state.moment().dry_run(&put("a", Expect::ABSENT, "3"), 7_000).unwrap();
     assert!(matches!(reply.outcome, Outcome::Rejected(Rejection::AlreadyExists { .. })), "{reply:?}");
+    // One that would write names no revision that is yet to come.
+    let reply = state.moment().dry_run(&put("a", Expect::ANY, "3"), 7_000).unwrap();
+    assert!(matches!(reply.outcome, Outcome::Written(_)), "{reply:?}");
+    assert_eq!((reply.index, reply.revision), (before.position().index, before.position().revision));
     assert_eq!(state, before);
 }
