@@ -13,9 +13,11 @@ pub fn of(rejection: &Rejection) -> Vec<Failed> {
         Rejection::ConditionNotMet { unmet, .. } => unmet
             .iter()
             .map(|unmet| {
-                let detail = match &unmet.actual {
-                    Some(_) => "does not hold of the field as it is",
-                    None => "does not hold: there is no such field",
+                let detail = match (unmet.holds(), &unmet.actual) {
+                    (false, Some(_)) => "does not hold of the field as it is",
+                    (false, None) => "does not hold: there is no such field",
+                    (true, Some(_)) => "holds of the field as it is, and must not",
+                    (true, None) => "holds, and must not: there is no such field",
                 };
                 failed(&unmet.pointer, None, detail.to_owned(), unmet.actual.as_ref())
             })

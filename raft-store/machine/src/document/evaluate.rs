@@ -40,13 +40,20 @@ pub struct Subject<'a> {
     pub wall: WallMillis,
 }
 
-/// A predicate that made criteria fail.
+/// A predicate that made criteria fail: one that does not hold, or below a `not` one that does.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Unmet {
     /// JSON pointer to it, such as `/if/0/any/1`.
     pub pointer: String,
     /// The field as it is; `None` where it is missing.
     pub actual: Option<Excerpt>,
+}
+
+impl Unmet {
+    /// Whether it is one that holds and must not: each `not` around it turns round what is asked of it.
+    pub fn holds(&self) -> bool {
+        self.pointer.split('/').filter(|step| *step == "not").count() % 2 == 1
+    }
 }
 
 /// The moment of a look at a field, and the steps that it counts in.

@@ -318,6 +318,21 @@ fn terms_combine_and_the_reason_is_named() {
 }
 
 #[test]
+fn a_reason_says_whether_it_holds_and_must_not() {
+    let is = r#"{"field":"not","op":"eq","value":1}"#;
+    for (text, document, holds) in [
+        (format!("[{is}]"), r#"{"not":2}"#, false),
+        (format!("[{{\"not\":{is}}}]"), r#"{"not":1}"#, true),
+        (format!("[{{\"not\":{{\"not\":{is}}}}}]"), r#"{"not":3}"#, false),
+        (format!("[{{\"any\":[{{\"not\":{{\"all\":[{is}]}}}}]}}]"), r#"{"not":1}"#, true),
+    ] {
+        let (key, document) = (key(), json(document));
+        let reasons = criteria(&text).unmet(&subject(&key, Some(&document)), "/if");
+        assert_eq!(reasons.iter().map(Unmet::holds).collect::<Vec<_>>(), [holds], "{text}");
+    }
+}
+
+#[test]
 fn what_a_refusal_shows_is_bounded() {
     let many = ["{\"field\":\"a\",\"op\":\"eq\",\"value\":1}"; limits::UNMET_MAX + 1].join(",");
     let document = format!("{{\"a\":\"{}\"}}", "x".repeat(10_000));
