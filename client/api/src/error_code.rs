@@ -196,7 +196,7 @@ impl ErrorCode {
             Self::Unauthenticated => (401, Never, "It is not known who asks"),
             Self::UniqueViolation => (409, AfterReading, "Another document has these values"),
             Self::UnknownField => (400, Never, "Unknown field"),
-            Self::UnsupportedMediaType => (415, Never, "Unsupported content type"),
+            Self::UnsupportedMediaType => (415, Never, "Unsupported content type or encoding"),
             Self::Other(_) => (500, Never, "An error of a newer server"),
         }
     }

@@ -18,8 +18,8 @@ pub fn check_declared(context: &RequestContext, bytes_max: Option<usize>) -> Res
     if let Some(encoding) = fields.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
-        let failure = headers::unsupported("compressed bodies are not taken; send it without Content-Encoding");
-        return Err(failure.closing());
+        let why = "compressed bodies are not taken; send it without Content-Encoding";
+        return Err(headers::unsupported_by(&header::CONTENT_ENCODING, why).closing());
     }
     // hyper refuses lengths that are no numbers or differ.
     let declared = fields.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());

@@ -77,6 +77,7 @@ fn pointer(name: &HeaderName) -> String {
         "idempotency-key" => "Idempotency-Key",
         "request-timeout" => "Request-Timeout",
         "content-type" => "Content-Type",
+        "content-encoding" => "Content-Encoding",
         "last-event-id" => "Last-Event-ID",
         other => other,
     };
@@ -212,7 +213,12 @@ fn media_type(text: &str) -> &str {
 
 /// Refuses a content type.
 pub fn unsupported(detail: impl Into<String>) -> Failure {
-    Failure::new(ErrorCode::UnsupportedMediaType, Applied::No, detail).at("header:Content-Type", "not supported here")
+    unsupported_by(&header::CONTENT_TYPE, detail)
+}
+
+/// Refuses the form of a body, which this header gives.
+pub fn unsupported_by(name: &HeaderName, detail: impl Into<String>) -> Failure {
+    Failure::new(ErrorCode::UnsupportedMediaType, Applied::No, detail).at(pointer(name), "not supported here")
 }
 
 /// At most 80 characters of something from outside.

@@ -78,7 +78,7 @@ fn cases() -> Vec<Case<'static>> {
             ("PUT", "/v1/kv/k"),
             &[JSON, ("Content-Encoding", "gzip")],
             "1",
-            (UnsupportedMediaType, "header:Content-Type"),
+            (UnsupportedMediaType, "header:Content-Encoding"),
         ),
         case("unquoted cas", ("PUT", "/v1/kv/k"), &if_match("12"), "1", bad("header:If-Match")),
         case("star in a list", ("PUT", "/v1/kv/k"), &if_match("\"1\", *"), "1", bad("header:If-Match")),

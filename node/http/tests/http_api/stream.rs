@@ -452,7 +452,7 @@ async fn a_stream_is_refused_where_its_head_is_wrong() {
     let server = Server::start().await;
     for (header, status, pointer) in [
         (("Idempotency-Key", "r"), 400, "header:Idempotency-Key"),
-        (("Content-Encoding", "gzip"), 415, "header:Content-Type"),
+        (("Content-Encoding", "gzip"), 415, "header:Content-Encoding"),
         (("Request-Timeout", "soon"), 400, "header:Request-Timeout"),
     ] {
         let response = server.ask("POST", "/v1/ops", &[NDJSON, header], get(1, "k").as_bytes()).await;
