@@ -39,7 +39,10 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::PatchFailed { refusal, .. } => {
             format!("the patch does not fit {shown}: {}", failed::explain(&refusal.fault))
         }
-        Rejection::CasListed { .. } => format!("{shown} still has a cas for which the write was not wanted"),
+        Rejection::CasListed { current } => match current.meta().cas_shown_at(clock) {
+            Some(cas) => format!("{shown} has cas {cas}, which If-None-Match excludes"),
+            None => format!("{shown} has a cas that If-None-Match excludes"),
+        },
         Rejection::NotADocument { .. } => format!("{shown} holds no JSON object, so it cannot be patched"),
         Rejection::TooLarge { limit, actual } => {
             format!("the value would have {actual} bytes; the limit is {limit}")
@@ -212,7 +215,7 @@ fn explain_quota(beyond: &BeyondQuota) -> String {
         ),
         QuotaSubject::Default => ("a user".to_owned(), "give some up"),
     };
-    format!("{whose} has {used} {what}, and its quota is {bound}; {how}")
+    format!("{whose} has {used} of {bound} {what}, and this would take it beyond; {how}")
 }
 
 /// That a token does not hold a lock, for people.
