@@ -170,10 +170,13 @@ impl Failure {
         failure
     }
 
-    /// A revision that does not exist yet.
-    pub fn future(revision: Revision, at: ReadPosition) -> Self {
+    /// A revision that does not exist yet, which `pointer` points at.
+    pub fn future(pointer: &'static str, revision: Revision, at: ReadPosition) -> Self {
         let detail = format!("revision {revision} does not exist yet; the current one is {}", at.revision);
-        Self::invalid("query:revision", detail).evaluated_at(at.revision, at.index)
+        let mut failure = Self::invalid(pointer, detail).evaluated_at(at.revision, at.index);
+        // The request is well formed, and succeeds once there is that revision.
+        failure.problem.retry = Retry::AfterReading;
+        failure
     }
 
     /// A key without an entry.

@@ -101,7 +101,7 @@ pub async fn get(context: Context) -> Outcome {
 /// Why what follows a revision cannot be shown, if so.
 fn lost(revision: Revision, at: ReadPosition) -> Option<Failure> {
     if revision > at.revision {
-        Some(options::future(revision, options::LAST_EVENT_ID, at))
+        Some(Failure::future(options::LAST_EVENT_ID, revision, at))
     } else if !FeedPosition::after(revision).is_covered_from(at.oldest_revision) {
         Some(Failure::compacted(revision, at))
     } else {

@@ -157,7 +157,7 @@ async fn page(context: &RequestContext, query: ListQuery, part: Option<Part>) ->
         Ok(match backend.list(&query)? {
             ListRead::Page(page) => Ok((render_page(&query, part, &page), page.at)),
             ListRead::Compacted(at) => Err(Failure::compacted(asked, at)),
-            ListRead::Future(at) => Err(Failure::future(asked, at)),
+            ListRead::Future(at) => Err(Failure::future("query:revision", asked, at)),
         })
     });
     let (bytes, at) = rendered.await??;
@@ -192,7 +192,7 @@ async fn count(context: &RequestContext, query: ListQuery) -> Outcome {
             return Err(Failure::compacted(revision, at));
         }
         if revision > at.revision {
-            return Err(Failure::future(revision, at));
+            return Err(Failure::future("query:revision", revision, at));
         }
     }
     let (at, count) = scan(context, move |backend| backend.count(&query)).await?;

@@ -137,7 +137,7 @@ fn read_past(backend: &SharedNode, key: &Key, revision: Revision) -> Result<KeyR
     match backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
         PastRead::Found(read) => Ok(read),
         PastRead::Compacted(at) => Err(Failure::compacted(revision, at)),
-        PastRead::Future(at) => Err(Failure::future(revision, at)),
+        PastRead::Future(at) => Err(Failure::future("query:revision", revision, at)),
     }
 }
 

@@ -92,7 +92,7 @@ fn of(code: ErrorCode) -> Words {
         ),
         ErrorCode::InvalidArgument => words(
             "The request is not well formed, or a value is out of its bounds. `errors` points at each fault: a JSON pointer into the body, `query:NAME`, `header:NAME` or `path:NAME`.",
-            "Mend each fault that `errors` names. The same request can only fail again.",
+            "Mend each fault that `errors` names. The same request can only fail again, but where it names a revision that is yet to come: `retry` is `after_reading` there.",
         ),
         ErrorCode::InvalidDocument => words(
             "The document does not fit the rules of its collection. `errors` points at each fault, below `/value`.",

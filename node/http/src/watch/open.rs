@@ -17,7 +17,7 @@ use crate::described::Common;
 use crate::input::{accept, headers};
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
-use crate::watch::options::{LAST_EVENT_ID, Start, WatchOptions, future};
+use crate::watch::options::{LAST_EVENT_ID, Start, WatchOptions};
 use crate::watch::read::Initial;
 use crate::watch::stream::WatchBody;
 use crate::watch::{event, sse};
@@ -135,7 +135,7 @@ async fn position(context: &RequestContext, start: Start) -> Result<(ReadPositio
         at = backend.position();
     }
     if position.revision > at.revision {
-        return Err(future(position.revision, pointer, at));
+        return Err(Failure::future(pointer, position.revision, at));
     }
     if !position.is_covered_from(at.oldest_revision) {
         return Err(Failure::compacted(position.revision, at));

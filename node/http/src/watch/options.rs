@@ -235,9 +235,3 @@ fn events(query: &mut Query<'_>) -> (bool, bool) {
     }
     wanted
 }
-
-/// A revision that a watch cannot go on from, since it does not exist yet.
-pub fn future(revision: Revision, pointer: &'static str, at: quorate_machine::query::ReadPosition) -> Failure {
-    let detail = format!("revision {revision} does not exist yet; the current one is {}", at.revision);
-    Failure::invalid(pointer, detail).evaluated_at(at.revision, at.index)
-}
