@@ -84,13 +84,18 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
 
 /// A text as this type. Parts that the type keeps as texts are to be checked by whoever reads them, unless all of it was before.
 pub fn frame<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Failure> {
+    frame_without(text, &[])
+}
+
+/// The same where the type has these fields, too, which nobody is to be told of here.
+pub fn frame_without<'a, T: Deserialize<'a>>(text: &'a [u8], untold: &[&str]) -> Result<T, Failure> {
     // What fits needs no trail of where it is.
     if let Ok(Object(value)) = serde_json::from_slice(text) {
         return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let read = serde_path_to_error::deserialize(&mut deserializer);
-    read.map_err(|error| misfit(error.path(), error.inner())).and_then(|Object(value)| {
+    read.map_err(|error| misfit(error.path(), error.inner(), untold)).and_then(|Object(value)| {
         let end = deserializer.end();
         end.map(|()| value).map_err(|error| Failure::invalid("", error.to_string()))
     })
@@ -111,16 +116,15 @@ pub fn noted<T>(read: Result<T, Failure>, pointer: &str, faults: &mut Faults) ->
     }
 }
 
-/// What does not fit: serde's words, with a pointer to the field that they are about.
-fn misfit(path: &Path, error: &serde_json::Error) -> Failure {
+/// What does not fit: serde's words, with a pointer to the field that they are about. Of the fields that there are, these are not told.
+fn misfit(path: &Path, error: &serde_json::Error, untold: &[&str]) -> Failure {
     let text = error.to_string();
     // The place in the text means nothing to who made it from an object.
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     let mut pointer: String = path.iter().map(segment).collect();
     let named = |prefix: &str| text.strip_prefix(prefix)?.split_once('`').map(|(name, _)| name.to_owned());
     let (code, detail) = if text.starts_with("unknown field `") {
-        let known = text.split_once("expected ").map_or("", |(_, known)| known.trim_start_matches("one of "));
-        let known = if known.is_empty() { "none".into() } else { known.replace('`', "") };
+        let known = text.split_once("expected ").map_or("none".to_owned(), |(_, known)| listed(known, untold));
         (ErrorCode::UnknownField, format!("no such field; there are: {known}"))
     } else if let Some(name) = named("missing field `") {
         pointer.push_str(&json::pointer(&name));
@@ -132,6 +136,17 @@ fn misfit(path: &Path, error: &serde_json::Error) -> Failure {
         (ErrorCode::InvalidArgument, plain(text))
     };
     Failure::faults(vec![InputFault { pointer, detail }], code)
+}
+
+/// The fields that serde names, but those that are not told. A key or a prefix that is no text stands in a field of its own.
+fn listed(known: &str, untold: &[&str]) -> String {
+    let known = known.trim_start_matches("one of ").replace('`', "").replace(" or ", ", ");
+    let told = known.split(", ").filter(|field| !untold.contains(field));
+    let told = told.map(|field| match field {
+        "key" | "prefix" => format!("{field}, {field}_base64"),
+        _ => field.to_owned(),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 fn segment(segment: &Segment) -> String {
@@ -234,5 +249,16 @@ mod tests {
         }
         let found = fault::<FindRequest>(r#"{"prefix":"a","fields":["/a",7]}"#);
         assert_eq!(found.1, "/fields/1", "{}", found.2);
+        let found = fault::<FindRequest>(r#"{"prefixes":["a"]}"#);
+        assert!(found.2.starts_with("no such field; there are: prefix, prefix_base64, "), "{}", found.2);
+    }
+
+    #[test]
+    fn of_the_fields_that_there_are_some_are_not_told() {
+        let told = |untold: &[&str]| {
+            frame_without::<AcquireRequest>(br#"{"color":1}"#, untold).err().map(|why| why.detail().to_owned())
+        };
+        let (all, some) = (told(&[]).expect("a fault"), told(&["wait_ms", "none"]).expect("a fault"));
+        assert!(all.contains("session, wait_ms, ") && all.replace("wait_ms, ", "") == some, "{all}\n{some}");
     }
 }

@@ -74,7 +74,7 @@ impl ParsedOp {
 
     /// Reads an operation that is a part of something larger, likewise. `None` only where a fault was noted.
     pub fn read_part(text: &[u8], container: Container, faults: &mut Faults) -> Option<Self> {
-        let op = json_body::noted(json_body::frame(text), "", faults)?;
+        let op = json_body::noted(json_body::frame_without(text, &ONLY_ALONE), "", faults)?;
         container.refuse(&op, faults);
         Self::of(op, faults)
     }
@@ -102,6 +102,9 @@ impl ParsedOp {
         Some(Self { kind, key: key?, step: step?, prev, dry_run, wait, request_id })
     }
 }
+
+/// The fields that an operation has only where it stands alone.
+const ONLY_ALONE: [&str; 3] = ["wait_ms", "dry_run", "request_id"];
 
 impl Container {
     /// Notes what does not go into a part: what only the whole can say.

@@ -11,11 +11,13 @@ use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::text::{self, quoted};
 use quorate_node_core::gateway::{decide, propose};
+use quorate_threads::background;
 
 use crate::command;
 use crate::context::RequestContext;
 use crate::coordination::coordinate;
 use crate::input::extract::Faults;
+use crate::input::json_body;
 use crate::output::response::{Outcome, created};
 
 /// Shows a quota that is there.
@@ -46,9 +48,10 @@ fn missing(subject: &QuotaSubject) -> String {
     format!("there is no quota of {whose}")
 }
 
-/// Sets a quota.
-pub async fn put(context: &RequestContext, subject: QuotaSubject, request: QuotaRequest, path: &str) -> Outcome {
-    let QuotaRequest { sessions, locks, entries, bytes, tasks, request_id } = request;
+/// Sets a quota, of which `json` is the body.
+pub async fn put(context: &RequestContext, subject: QuotaSubject, json: &[u8], path: &str) -> Outcome {
+    let request = background::in_place(json.len(), || json_body::frame_without(json, uncounted(&subject)));
+    let QuotaRequest { sessions, locks, entries, bytes, tasks, request_id } = request?;
     let bounds = QuotaBounds { sessions, locks, entries, bytes, tasks };
     check(&subject, &bounds)?;
     context.take_request_id(request_id)?;
@@ -86,6 +89,14 @@ async fn carry_out(context: &RequestContext, op: QuotaOp) -> Result<(Reply, Opti
             Err(if is_missing { failure.saying(missing(&subject)) } else { failure })
         }
         _ => Err(propose::confused(&reply)),
+    }
+}
+
+/// The bounds of what is not counted for a subject.
+fn uncounted(subject: &QuotaSubject) -> &'static [&'static str] {
+    match subject {
+        QuotaSubject::Default | QuotaSubject::Principal(_) => &["entries", "bytes", "tasks"],
+        QuotaSubject::Prefix(_) => &["sessions", "locks"],
     }
 }
 

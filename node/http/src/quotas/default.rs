@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 use super::body;
 use crate::context::Context;
 use crate::described::{Common, Reused};
-use crate::input::json_body::Json;
+use crate::input::json_body::JsonBytes;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
@@ -38,8 +38,8 @@ pub async fn get(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the disk is nearly full or the cluster's quota used up; removals still work.", body = Problem, content_type = "application/problem+json"),
         Reused, Common,
     ))]
-pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
-    body::put(&context, QuotaSubject::Default, request, "/v1/quotas/default").await
+pub async fn put(context: Context, JsonBytes(json): JsonBytes) -> Outcome {
+    body::put(&context, QuotaSubject::Default, &json, "/v1/quotas/default").await
 }
 
 /// Removes the quota that somebody set for every principal: what holds without an operator holds again.

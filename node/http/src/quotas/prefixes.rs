@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Common, Page, Reused};
 use crate::input::extract::Query;
-use crate::input::json_body::Json;
+use crate::input::json_body::JsonBytes;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
@@ -73,10 +73,10 @@ pub async fn get(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the disk is nearly full or the cluster's quota used up; removals still work.", body = Problem, content_type = "application/problem+json"),
         Reused, Common,
     ))]
-pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
-    let subject = subject(context.name())?;
-    let path = format!("/v1/quotas/prefixes/{}", context.name());
-    body::put(&context, subject, request, &path).await
+pub async fn put(context: Context, JsonBytes(json): JsonBytes) -> Outcome {
+    let prefix = prefix(context.name())?;
+    let path = format!("/v1/quotas/prefixes/{}", text::path_of(&prefix));
+    body::put(&context, QuotaSubject::Prefix(prefix), &json, &path).await
 }
 
 /// Removes the quota of a prefix. Those within it and around it stay.
@@ -93,8 +93,11 @@ pub async fn delete(context: Context) -> Outcome {
     body::delete(&context, subject(context.name())?).await
 }
 
-/// The prefix in the rest of a path.
 fn subject(rest: &str) -> Result<QuotaSubject, Failure> {
-    let prefix = body::name_in_path(rest, "path:prefix", KEY_BYTES_MAX)?;
-    Ok(QuotaSubject::Prefix(prefix))
+    prefix(rest).map(QuotaSubject::Prefix)
+}
+
+/// The prefix in the rest of a path.
+fn prefix(rest: &str) -> Result<Vec<u8>, Failure> {
+    body::name_in_path(rest, "path:prefix", KEY_BYTES_MAX)
 }

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::coordination::coordinate;
 use crate::described::{Common, Page, Reused};
 use crate::input::extract::Query;
-use crate::input::json_body::Json;
+use crate::input::json_body::JsonBytes;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 
@@ -65,10 +65,10 @@ pub async fn get(context: Context) -> Outcome {
         (status = 507, description = "`quota_exceeded`: the disk is nearly full or the cluster's quota used up; removals still work.", body = Problem, content_type = "application/problem+json"),
         Reused, Common,
     ))]
-pub async fn put(context: Context, Json(request): Json<QuotaRequest>) -> Outcome {
+pub async fn put(context: Context, JsonBytes(json): JsonBytes) -> Outcome {
     let name = name(context.name())?;
     let path = format!("/v1/quotas/principals/{}", text::path_of(&name));
-    body::put(&context, QuotaSubject::Principal(name), request, &path).await
+    body::put(&context, QuotaSubject::Principal(name), &json, &path).await
 }
 
 /// Removes the quota of a principal: from now on it has that of every principal.
