@@ -58,7 +58,7 @@ pub fn explain(fault: &PatchFault) -> String {
         PatchFault::OutOfRange { length } => format!("not an index of an array of {length} elements"),
         PatchFault::TestFailed { .. } => "`test` found another value".into(),
         PatchFault::WrongType { .. } => "the operator does not take a field of this type".into(),
-        PatchFault::Overflow { .. } => "the sum has no place in 64 bits".into(),
+        PatchFault::Overflow { .. } => "the sum does not fit into 64 bits".into(),
         PatchFault::TooDeep => "the document would be nested too deep".into(),
         PatchFault::TooLarge { limit, actual } => {
             format!("the document would have {actual} bytes, the limit is {limit}")

@@ -190,7 +190,7 @@ impl Failure {
         // The cas of a locked entry is the key of its lock.
         let detail = match entry.meta.cas_shown_at(at.clock) {
             Some(cas) => format!("{} has cas {cas}, which is not in If-Match", quoted(key)),
-            None => format!("{} is locked, so no cas in If-Match is its own", quoted(key)),
+            None => format!("{} is locked; while it is, no cas in If-Match matches", quoted(key)),
         };
         let mut failure = Self::new(ErrorCode::CasMismatch, Applied::No, detail).evaluated_at(at.revision, at.index);
         failure.problem.current = Some(entry_view::entry_view(key, entry, at.clock));
@@ -232,6 +232,16 @@ impl Failure {
                 format!("the transaction would read, write and answer more than the {limit} bytes that one may");
         }
         failure
+    }
+
+    /// Names the field in which all have to give the same number, if that is why it was refused.
+    pub fn of_number(self, name: impl AsRef<[u8]>, why: &Rejection, field: &str) -> Self {
+        match why {
+            Rejection::OtherNumber(others) => {
+                self.saying(format!("{} is in use with `{field}` {others}; all have to name the same", quoted(name)))
+            }
+            _ => self,
+        }
     }
 
     /// Moves its pointers below `place`, a JSON pointer into a larger input.

@@ -104,7 +104,7 @@ async fn ask(call: &Call, request: QueueRequest, listens: &mut Listens) -> Resul
             let place = QueuePlace { lock, session, place, asked };
             place.wait(call, reply, end_of_poll, listens).await
         }
-        Decided::Rejected(ref why) => Err(Failure::from_rejection(lock.name.as_str(), &reply, why)),
+        Decided::Rejected(ref why) => Err(refused(&lock, &reply, why)),
         _ => Err(propose::confused(&reply)),
     }
 }
@@ -365,7 +365,7 @@ impl QueuePlace {
                 acquired(QueueState::Waits { place: *place, ahead: None })
             }
             Decided::Lock(LockReply::Gone(_)) => Err(over(&self.lock).evaluated_at(heard.revision, heard.index)),
-            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), heard, why)),
+            Decided::Rejected(why) => Err(refused(&self.lock, heard, why)),
             _ => Err(propose::confused(heard)),
         }
     }
@@ -399,7 +399,7 @@ impl QueuePlace {
                 Ok(Acquired::by(&reply, QueueState::Waits { place: *place, ahead: self.ahead(backend)? }))
             }
             Decided::Lock(LockReply::Gone(_)) => Err(over(&self.lock).evaluated_at(reply.revision, reply.index)),
-            Decided::Rejected(why) => Err(Failure::from_rejection(self.lock.name.as_str(), &reply, why)),
+            Decided::Rejected(why) => Err(refused(&self.lock, &reply, why)),
             _ => Err(propose::confused(&reply)),
         }
     }
@@ -422,6 +422,12 @@ pub fn gave_up_since(
     }
     let (_, last) = backend.request(owner, &last_word(id)).map_err(|fault| Failure::from_fault(&fault))?;
     Ok(last.map(|last| last.reply).filter(|reply| matches!(reply.outcome, Decided::Lock(LockReply::Gone(_)))))
+}
+
+/// Why a question was refused; the number that may be another one is that of slots.
+fn refused(lock: &LockName, reply: &Reply, why: &Rejection) -> Failure {
+    let name = lock.name.as_str();
+    Failure::from_rejection(name, reply, why).of_number(name, why, "slots")
 }
 
 fn over(lock: &LockName) -> Failure {

@@ -54,8 +54,14 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::TooDear(dear) if is_unnamed => explain_dear(*dear),
         Rejection::TooDear(dear) => format!("{shown}: {}", explain_dear(*dear)),
         Rejection::RulesBroken(faults) => {
-            let first = faults.first().map_or(String::new(), |fault| format!(": {}: {}", fault.pointer, fault.kind));
-            format!("{shown} would not be what its collection asks for{first}")
+            let told = match &faults[..] {
+                [] => String::new(),
+                [one] => format!(": {}: {}", one.pointer, one.kind),
+                [first, ..] => {
+                    format!(": {} faults, see `errors`; the first: {}: {}", faults.len(), first.pointer, first.kind)
+                }
+            };
+            format!("{shown} would not be what its collection asks for{told}")
         }
         Rejection::NotUnique { fields, key } => {
             let fields: Vec<_> = fields.iter().map(field_text).collect();
@@ -96,7 +102,7 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
             format!("the session waits for {shown} already, at place {at} and in another way; one session, one place")
         }
         Rejection::OtherNumber(others) => {
-            format!("{shown} is in use with the number {others} of slots, parties or counts; all have to name the same")
+            format!("{shown} is in use with another number, {others}; all have to name the same")
         }
         Rejection::BarrierOpen => format!("{shown} is open until all who are in it have left"),
         Rejection::TooMany { what, limit } => {

@@ -152,7 +152,9 @@ fn after(name: &Name, reply: &Reply) -> Result<BarrierView, Failure> {
     let Reply { revision, index, replayed, .. } = *reply;
     match &reply.outcome {
         Decided::Barrier(row) => Ok(BarrierView { row: *row, revision, index, replayed }),
-        Decided::Rejected(why) => Err(Failure::from_rejection(name.as_str(), reply, why)),
+        Decided::Rejected(why) => {
+            Err(Failure::from_rejection(name.as_str(), reply, why).of_number(name.as_str(), why, "parties"))
+        }
         _ => Err(propose::confused(reply)),
     }
 }

@@ -155,6 +155,6 @@ fn no_latch(name: &Name) -> String {
 }
 
 fn refused(name: &Name, reply: &Reply, why: &Rejection) -> Failure {
-    let failure = Failure::from_rejection(name.as_str(), reply, why);
+    let failure = Failure::from_rejection(name.as_str(), reply, why).of_number(name.as_str(), why, "count");
     if *why == Rejection::NotFound { failure.saying(no_latch(name)) } else { failure }
 }

@@ -30,7 +30,7 @@ pub fn typed(texts: &[Cow<'_, str>], pointer: &str, faults: &mut Faults) -> Opti
         match typed_criteria(text) {
             Ok(read) => list.extend(read.0),
             Err(why) => {
-                faults.add(pointer, format!("{why}; like `status eq pending`, `n gte 3`, `owner nexists`"));
+                faults.add(pointer, format!("{why}; for example `status eq pending`, `n gte 3`, `owner nexists`"));
                 return None;
             }
         }

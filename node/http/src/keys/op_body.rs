@@ -210,7 +210,10 @@ fn refuse_strangers(op: &Op, faults: &mut Faults) {
     let locks = matches!(kind, Lock | GetAndLock);
     let takes_lock_time = locks || kind == Extend;
     let takes_cas = !matches!(kind, Get | Insert);
-    let why_if = "insert has one condition, that there is no entry; get needs none";
+    let (why_cas, why_if) = match kind {
+        Get => ("get reads what there is, whatever its cas", "get reads what there is, on no condition"),
+        _ => ("insert makes an entry, and none has a cas before", "insert has one condition, that there is no entry"),
+    };
     for (given, taken, pointer, why) in [
         (op.value.is_some(), writes_value, "/value", "only insert, upsert and replace take a value"),
         (op.value_base64.is_some(), writes_value, "/value_base64", "only insert, upsert and replace take a value"),
@@ -222,7 +225,7 @@ fn refuse_strangers(op: &Op, faults: &mut Faults) {
         (op.wait_ms.is_some(), locks, "/wait_ms", "only lock and get_and_lock take it"),
         (op.session.is_some(), takes_session, "/session", "only insert, upsert, replace, update and touch take it"),
         (op.guard.is_some(), !is_get, "/guard", "get changes nothing, so there is nothing to guard"),
-        (op.cas.is_some(), takes_cas, "/cas", "an entry that does not exist has no cas; get needs none"),
+        (op.cas.is_some(), takes_cas, "/cas", why_cas),
         (op.condition.is_some(), takes_cas, "/if", why_if),
         (op.prev, !is_get, "/prev", "get changes nothing, so there is no `before`"),
         (op.dry_run, !is_get, "/dry_run", "get changes nothing, so there is nothing to try"),

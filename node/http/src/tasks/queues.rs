@@ -9,8 +9,8 @@ use quorate_api::{
 };
 use quorate_machine::query::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_machine::types::{
-    Action, Outcome as Decided, QueueName, Rejection, Reply, ScheduledTask, TaskId, TaskOp, TaskReply, TaskState,
-    TaskSummary, TaskVerb,
+    Action, Outcome as Decided, QueueName, Rejection, Reply, Requeue, ScheduledTask, TaskId, TaskOp, TaskReply,
+    TaskState, TaskSummary, TaskVerb,
 };
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
@@ -235,7 +235,7 @@ pub async fn get(context: Context) -> Outcome {
     let id = TaskId::new(id).map_err(|why| Failure::invalid("path:id", why.to_string()))?;
     context.admit_read(&requirement::on_name(Permission::Read, queue.as_str().as_bytes())).await?;
     let (at, row) = context.api.node.task(&queue, &id).map_err(|fault| Failure::from_fault(&fault))?;
-    let row = row.ok_or_else(|| command::missing(no_task(&queue, "task"), at))?;
+    let row = row.ok_or_else(|| command::missing(no_task(&queue, "task", Some(&id)), at))?;
     let view = answer::task(&id, &row, at.clock);
     let answer = TaskView { revision: Some(at.revision), index: Some(at.index), ..view };
     command::answer(&answer, at.revision, None)
@@ -343,8 +343,15 @@ async fn decide(context: &RequestContext, queue: QueueName, verb: TaskVerb, dry_
         }
         _ => queue.to_string(),
     };
+    let task = match &verb {
+        TaskVerb::Extend { ticket, .. } | TaskVerb::Complete(ticket) | TaskVerb::Fail { ticket, .. } => {
+            Some(&ticket.id)
+        }
+        TaskVerb::Cancel(id) | TaskVerb::Requeue(Requeue::One(id)) => Some(id),
+        _ => None,
+    };
     let what = if matches!(verb, TaskVerb::Requeue(_)) { "dead task" } else { "task" };
-    let missing = no_task(&queue, what);
+    let missing = no_task(&queue, what, task);
     let reply = decide::decide(context, Action::Task(TaskOp { queue, verb }), dry_run).await?;
     match &reply.outcome {
         Decided::Rejected(why @ Rejection::NotFound) => Err(Failure::from_rejection(&id, &reply, why).saying(missing)),
@@ -353,8 +360,9 @@ async fn decide(context: &RequestContext, queue: QueueName, verb: TaskVerb, dry_
     }
 }
 
-fn no_task(queue: &QueueName, what: &str) -> String {
-    format!("the queue {} has no {what} with this id", quoted(queue.as_str()))
+fn no_task(queue: &QueueName, what: &str, id: Option<&TaskId>) -> String {
+    let which = id.map_or("with this id".to_owned(), |id| quoted(id.as_str()));
+    format!("the queue {} has no {what} {which}", quoted(queue.as_str()))
 }
 
 /// The queue in a path: one segment, so that what follows is no part of it.

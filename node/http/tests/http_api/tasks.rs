@@ -247,7 +247,7 @@ async fn verbs_ask_for_what_they_say() {
     let problem = post(&server, "/v1/tasks/q/complete", ticket).await.problem();
     assert_eq!((problem.status, problem.code), (409, ErrorCode::NotLockHolder));
     let problem = post(&server, "/v1/tasks/q/cancel", json!({"id": "t"})).await.problem();
-    assert_eq!(&*problem.detail, "the queue `q` has no task with this id");
+    assert_eq!(&*problem.detail, "the queue `q` has no task `t`");
 }
 
 #[tokio::test]
