@@ -100,6 +100,15 @@ impl RequestContext {
         Ok(())
     }
 
+    /// The same, beside what was read of the rest of the body: the faults of both come at once.
+    pub fn with_request_id<T>(&self, given: Option<String>, read: Result<T, Failure>) -> Result<T, Failure> {
+        match (read, self.take_request_id(given)) {
+            (Ok(read), Ok(())) => Ok(read),
+            (Err(rest), Err(id)) => Err(rest.and(id)),
+            (Err(fault), Ok(())) | (Ok(_), Err(fault)) => Err(fault),
+        }
+    }
+
     /// The name in its path, as it came.
     pub fn name(&self) -> &str {
         self.route.name(self.head.uri.path())

@@ -125,6 +125,24 @@ impl Failure {
         failure
     }
 
+    /// The faults of both, where both are faults of an input; else this one.
+    pub fn and(mut self, other: Self) -> Self {
+        if !self.is_of_input() || !other.is_of_input() {
+            return self;
+        }
+        let code = if self.code() == other.code() { self.code() } else { ErrorCode::InvalidArgument };
+        let mut faults = std::mem::take(&mut self.problem.errors);
+        faults.extend(other.into_problem().errors);
+        Self::faults(faults, code)
+    }
+
+    /// Whether it is about faults of the input, and points at them.
+    fn is_of_input(&self) -> bool {
+        let code = self.problem.code;
+        let has_faults = matches!(code, ErrorCode::InvalidArgument | ErrorCode::UnknownField | ErrorCode::TooLarge);
+        has_faults && !self.problem.errors.is_empty()
+    }
+
     /// What the node's services answered.
     pub fn from_app(error: AppError, effect: Effect) -> Self {
         let (code, applied) = match &error {
@@ -246,6 +264,7 @@ impl Failure {
 
     /// Moves its pointers below `place`, a JSON pointer into a larger input.
     pub fn below(mut self, place: &str) -> Self {
+        let is_of_input = self.is_of_input();
         let problem = &mut *self.problem;
         for fault in &mut problem.errors {
             fault.pointer.insert_str(0, place);
@@ -253,9 +272,7 @@ impl Failure {
         for failed in &mut problem.failed {
             failed.pointer.insert_str(0, place);
         }
-        let is_of_input =
-            matches!(problem.code, ErrorCode::InvalidArgument | ErrorCode::UnknownField | ErrorCode::TooLarge);
-        if is_of_input && !problem.errors.is_empty() {
+        if is_of_input {
             problem.detail = summary(&problem.errors);
         } else if !place.is_empty() {
             problem.detail = format!("{place}: {}", problem.detail);

@@ -82,8 +82,7 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
     let name = own::path_name(context.name(), RoleName::new)?;
     let mut faults = Faults::default();
     let grants = own::grants(request.grants, &mut faults);
-    faults.check()?;
-    context.take_request_id(request.request_id)?;
+    context.with_request_id(request.request_id, faults.check())?;
     let is_new = command::is_absent(&context, |backend| backend.role(&name)).await?;
     let op = AccessOp::SetRole { name: name.clone(), grants };
     match own::decide(&context, name.as_str(), op).await? {

@@ -72,8 +72,7 @@ pub async fn create(context: Context, Json(request): Json<TokenRequest>) -> Outc
     if note.len() > TOKEN_NOTE_BYTES_MAX {
         faults.add("/note", format!("at most {TOKEN_NOTE_BYTES_MAX} bytes, this one has {}", note.len()));
     }
-    let user = faults.complete(user)?;
-    context.take_request_id(request_id)?;
+    let user = context.with_request_id(request_id, faults.complete(user))?;
     let token = TokenText::make();
     let expires_at = expires_in_ms.map(|ms| context.api.node.wall_now().saturating_add(ms));
     let new = NewToken { id: token.id, user: user.clone(), hash: token.hash(), expires_at, note };

@@ -84,8 +84,8 @@ pub async fn get(context: Context) -> Outcome {
     ))]
 pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome {
     let name = own::path_name(context.name(), UserName::new)?;
-    let roles = roles_of(&request.roles)?;
-    context.take_request_id(request.request_id)?;
+    let roles = roles_of(&request.roles);
+    let roles = context.with_request_id(request.request_id, roles)?;
     let is_new = command::is_absent(&context, |backend| backend.user(&name)).await?;
     let op = AccessOp::SetUser { name: name.clone(), roles };
     match own::decide(&context, name.as_str(), op).await? {

@@ -57,8 +57,7 @@ pub async fn enter(context: Context, Json(request): Json<EnterRequest>) -> Outco
     let session = coordinate::session(&request.session, "/session", &mut faults);
     let parties = faults.within("/parties", Some(request.parties), 1..=BARRIER_PARTIES_MAX);
     let wait = wait_of(request.wait_ms, &mut faults);
-    let (session, parties) = faults.complete(session.zip(parties))?;
-    context.take_request_id(request.request_id)?;
+    let (session, parties) = context.with_request_id(request.request_id, faults.complete(session.zip(parties)))?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Enter { name: name.clone(), session, parties };
     let reply = decide(&context, Action::Barrier(op), false).await?;
@@ -93,8 +92,7 @@ pub async fn leave(context: Context, Json(request): Json<LeaveRequest>) -> Outco
     let mut faults = Faults::default();
     let session = coordinate::session(&request.session, "/session", &mut faults);
     let wait = wait_of(request.wait_ms, &mut faults);
-    let session = faults.complete(session)?;
-    context.take_request_id(request.request_id)?;
+    let session = context.with_request_id(request.request_id, faults.complete(session))?;
     let end = Instant::now() + wait;
     let op = BarrierOp::Leave { name: name.clone(), session };
     let reply = decide(&context, Action::Barrier(op), false).await?;

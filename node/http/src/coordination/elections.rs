@@ -62,8 +62,8 @@ pub fn routes() -> Routes {
     ))]
 pub async fn campaign(context: Context, Json(request): Json<CampaignRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let parsed = asked(&request, &name)?;
-    context.take_request_id(request.request_id)?;
+    let parsed = asked(&request, &name);
+    let parsed = context.with_request_id(request.request_id, parsed)?;
     let session = parsed.acquire.session.to_string();
     let Acquired { state, revision, index, replayed } = queue::acquire(&context, parsed).await?;
     let (state, term, place, ahead) = match state {
@@ -113,8 +113,8 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
     let name = coordinate::name_of(context.name())?;
     let mut faults = Faults::default();
     let value = value_of(&request.value, &mut faults);
-    let (value, term) = (faults.complete(value)?, request.term);
-    context.take_request_id(request.request_id)?;
+    let (value, term) = (faults.complete(value), request.term);
+    let value = context.with_request_id(request.request_id, value)?;
     let op = LockOp::Proclaim { lock: election_of(&name), token: term, value };
     let reply = decide(&context, Action::Lock(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
@@ -139,8 +139,8 @@ pub async fn proclaim(context: Context, Json(request): Json<ProclaimRequest>) ->
     ))]
 pub async fn resign(context: Context, Json(request): Json<ResignRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let party = party(request.term, request.session.as_deref(), "term")?;
-    context.take_request_id(request.request_id)?;
+    let party = party(request.term, request.session.as_deref(), "term");
+    let party = context.with_request_id(request.request_id, party)?;
     let (reply, resigned) = give_up(&context, election_of(&name), party).await?;
     let Reply { revision, index, replayed, .. } = reply;
     let answer = ResignAnswer { election: name.to_string(), resigned, revision, index, replayed };

@@ -47,8 +47,7 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
     let name = coordinate::name_of(context.name())?;
     let mut faults = Faults::default();
     let count = faults.within("/count", Some(request.count.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
-    let count = faults.complete(count)?;
-    context.take_request_id(request.request_id)?;
+    let count = context.with_request_id(request.request_id, faults.complete(count))?;
     let is_new = command::is_absent(&context, |backend| backend.latch(&name)).await?;
     let reply = decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
     let shown = after(&name, &reply)?;
@@ -69,8 +68,7 @@ pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountD
     let name = coordinate::name_of(context.name())?;
     let mut faults = Faults::default();
     let by = faults.within("/by", Some(request.by.unwrap_or(1)), 1..=LATCH_COUNT_MAX);
-    let by = faults.complete(by)?;
-    context.take_request_id(request.request_id)?;
+    let by = context.with_request_id(request.request_id, faults.complete(by))?;
     let reply = decide(&context, Action::Latch(LatchOp::CountDown { name: name.clone(), by }), false).await?;
     after(&name, &reply)
 }

@@ -66,8 +66,8 @@ pub fn routes() -> Routes {
     ))]
 pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let parsed = asked(&request, &name)?;
-    context.take_request_id(request.request_id)?;
+    let parsed = asked(&request, &name);
+    let parsed = context.with_request_id(request.request_id, parsed)?;
     let (session, mode) = (parsed.acquire.session.to_string(), mode_shown(parsed.acquire.mode));
     if request.with_holders {
         context.admit_read(&requirement::on_name(Permission::Read, name.as_str().as_bytes())).await?;
@@ -117,8 +117,8 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
     ))]
 pub async fn release(context: Context, Json(request): Json<ReleaseRequest>) -> Outcome {
     let name = coordinate::name_of(context.name())?;
-    let party = party(request.token, request.session.as_deref(), "token")?;
-    context.take_request_id(request.request_id)?;
+    let party = party(request.token, request.session.as_deref(), "token");
+    let party = context.with_request_id(request.request_id, party)?;
     let (reply, released) = give_up(&context, lock_of(&name), party).await?;
     let Reply { revision, index, replayed, .. } = reply;
     let answer = ReleaseAnswer { lock: name.to_string(), released, revision, index, replayed };

@@ -62,8 +62,8 @@ pub fn routes() -> Routes {
         Changing, Common,
     ))]
 pub async fn create(context: Context, JsonOrNone(mut request): JsonOrNone<SessionRequest>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    let SessionOp::Create { ttl_ms, owner, labels } = checked(request)? else {
+    let id = request.request_id.take();
+    let SessionOp::Create { ttl_ms, owner, labels } = context.with_request_id(id, checked(request))? else {
         return Err(Failure::invalid("", "not a session"));
     };
     let action = Action::Session(SessionOp::Create { ttl_ms, owner: owner.clone(), labels: labels.clone() });

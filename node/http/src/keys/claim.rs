@@ -56,9 +56,8 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    let dry_run = request.dry_run;
-    let op = checked(request)?;
+    let (id, dry_run) = (request.request_id.take(), request.dry_run);
+    let op = context.with_request_id(id, checked(request))?;
     context.costs_a_find()?;
     context.check_values()?;
     let action = Action::Claim(op);

@@ -82,9 +82,8 @@ pub async fn delete(context: Context, Json(request): Json<WhereRequest>) -> Outc
 }
 
 async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    let dry_run = request.dry_run;
-    let (op, hash) = checked(request, kind)?;
+    let (id, dry_run) = (request.request_id.take(), request.dry_run);
+    let (op, hash) = context.with_request_id(id, checked(request, kind))?;
     context.costs_a_find()?;
     let action = Action::Where(op);
     let _place = scan::place_in_log(context, LogScan::Change, &requirement::on_action(&action), dry_run).await?;

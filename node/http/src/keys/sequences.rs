@@ -56,8 +56,7 @@ pub async fn post(context: Context, JsonOrNone(request): JsonOrNone<SequenceRequ
     let mut faults = Faults::default();
     let count = faults.within("/count", Some(request.count.unwrap_or(1)), 1..=NUMBERS_MAX.into());
     // Bounded in the line before.
-    let count = faults.complete(count)?;
-    context.take_request_id(request.request_id)?;
+    let count = context.with_request_id(request.request_id, faults.complete(count))?;
     let op = NumbersOp { name: name.clone(), count: count as u32 };
     let reply = decide(&context, Action::Numbers(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;

@@ -53,8 +53,8 @@ pub async fn get(context: Context) -> Outcome {
         Reused, Common,
     ))]
 pub async fn post(context: Context, Json(request): Json<FaultsRequest>) -> Outcome {
-    let op = checked(&request)?;
-    context.take_request_id(request.request_id)?;
+    let op = checked(&request);
+    let op = context.with_request_id(request.request_id, op)?;
     let reply = decide(&context, Action::Faults(op), false).await?;
     let Reply { revision, index, replayed, .. } = reply;
     match &reply.outcome {

@@ -66,8 +66,7 @@ pub async fn invite(context: Context, JsonOrNone(request): JsonOrNone<Invitation
     let mut faults = Faults::default();
     faults.within("/node_id", node_id, 1..=u64::MAX);
     faults.within("/for_ms", for_ms, 1..=INVITATION_MS_MAX);
-    faults.check()?;
-    context.take_request_id(request_id)?;
+    context.with_request_id(request_id, faults.check())?;
     let (token, for_ms) = (TokenText::make_invitation(), for_ms.unwrap_or(FOR_MS_DEFAULT));
     let new = NewInvitation { id: token.id, hash: token.hash(), node_id, is_standby: standby, for_ms };
     match decided(&context, MembersOp::Invite(new)).await? {

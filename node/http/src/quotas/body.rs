@@ -53,8 +53,7 @@ pub async fn put(context: &RequestContext, subject: QuotaSubject, json: &[u8], p
     let request = background::in_place(json.len(), || json_body::frame_without(json, uncounted(&subject)));
     let QuotaRequest { sessions, locks, entries, bytes, tasks, request_id } = request?;
     let bounds = QuotaBounds { sessions, locks, entries, bytes, tasks };
-    check(&subject, &bounds)?;
-    context.take_request_id(request_id)?;
+    context.with_request_id(request_id, check(&subject, &bounds))?;
     // Of a principal something holds in any case: it is new where it has no row.
     let is_new = command::is_absent(context, |backend| {
         let seen = backend.quota(&subject)?;

@@ -49,8 +49,8 @@ pub fn routes() -> Routes {
     ))]
 pub async fn post(context: Context, Json(mut request): Json<TaskClaim>) -> Outcome {
     let queue = queues::queue_of(context.name())?;
-    context.take_request_id(request.request_id.take())?;
-    let (verb, wait) = body::claim(request)?;
+    let id = request.request_id.take();
+    let (verb, wait) = context.with_request_id(id, body::claim(request))?;
     // A retry is given the same tasks once more, as often as it asks.
     context.check_values()?;
     let claim = Claim { op: TaskOp { queue, verb }, began: Instant::now() };

@@ -251,8 +251,8 @@ pub async fn get(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    act(&context, body::extend(&request)?).await
+    let id = request.request_id.take();
+    act(&context, context.with_request_id(id, body::extend(&request))?).await
 }
 
 /// Completes a task: it is done, once, whoever else had it before. One that recurs waits for its next time.
@@ -265,8 +265,8 @@ pub async fn extend(context: Context, Json(mut request): Json<TaskExtend>) -> Ou
         Common,
     ))]
 pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    act(&context, body::complete(&request)?).await
+    let id = request.request_id.take();
+    act(&context, context.with_request_id(id, body::complete(&request))?).await
 }
 
 /// Ends an attempt without success. The task is tried again after a pause, as long as it has attempts left; else it is dead and keeps
@@ -280,8 +280,8 @@ pub async fn complete(context: Context, Json(mut request): Json<TaskComplete>) -
         Common,
     ))]
 pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    act(&context, body::fail(request)?).await
+    let id = request.request_id.take();
+    act(&context, context.with_request_id(id, body::fail(request))?).await
 }
 
 /// Takes a task away, whatever its state. Whoever works on it learns of it when the claim is extended or the task completed.
@@ -294,8 +294,8 @@ pub async fn fail(context: Context, Json(mut request): Json<TaskFail>) -> Outcom
         Reused, Common,
     ))]
 pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    act(&context, body::cancel(&request)?).await
+    let id = request.request_id.take();
+    act(&context, context.with_request_id(id, body::cancel(&request))?).await
 }
 
 /// Schedules dead tasks again, at once and as if they had never been tried: one by its `id`, or those that died first.
@@ -308,8 +308,8 @@ pub async fn cancel(context: Context, Json(mut request): Json<TaskCancel>) -> Ou
         Reused, Common,
     ))]
 pub async fn requeue(context: Context, Json(mut request): Json<TaskRequeue>) -> Outcome {
-    context.take_request_id(request.request_id.take())?;
-    act(&context, body::requeue(&request)?).await
+    let id = request.request_id.take();
+    act(&context, context.with_request_id(id, body::requeue(&request))?).await
 }
 
 /// Has something done with a task, and tells of it.
