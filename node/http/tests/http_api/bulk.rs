@@ -115,6 +115,8 @@ async fn a_dry_run_of_a_bulk_is_a_read() {
     for (path, headers, body) in [("/v1/bulk?dry_run", [LINES, ID], inserts(3)), ("/v1/bulk", [JSON, ID], object)] {
         let answer = answer(&server.ask("POST", path, &headers, body.as_bytes()).await);
         assert_eq!((answer.applied, answer.dry_run, answer.replayed), (3, true, false));
+        let made_nothing = answer.results.iter().all(|item| item.revision == 1 && item.cas.is_none());
+        assert!(made_nothing && answer.revision == 1, "{answer:?}");
     }
     assert_eq!(server.backend.commands(), []);
     assert_eq!(server.backend.barriers(), [Consistency::Linearizable; 2]);

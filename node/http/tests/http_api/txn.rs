@@ -89,6 +89,8 @@ async fn get_and_touch_answers_with_the_entry_as_it_is_now() {
     let touch = |more: &str| format!(r#"{{"op":"get_and_touch","key":"k","ttl_ms":900{more}}}"#).into_bytes();
     let tried = server.ask("POST", "/v1/ops", &[JSON], &touch(r#","dry_run":true"#)).await;
     assert_eq!((tried.json()["ttl_ms"].as_u64(), tried.header("etag")), (Some(900), None));
+    let at = ["cas", "mod_revision", "revision"].map(|field| tried.json()[field].clone());
+    assert_eq!(at, [json!("2"), json!("2"), json!("2")], "it made no revision");
     for replayed in [false, true] {
         let response = server.ask("POST", "/v1/ops", &[JSON, ID, ("Prefer", "return=minimal")], &touch("")).await;
         let entry: quorate_api::EntryView = serde_json::from_slice(&response.body).expect("an EntryView");
