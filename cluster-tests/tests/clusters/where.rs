@@ -60,8 +60,11 @@ async fn all_pages_of_an_update_apply_once_each_though_all_are_sent_twice() {
 /// Without what says where it stands in the log, when it was, and that it was a dry run.
 fn bare(mut answer: WhereAnswer) -> WhereAnswer {
     (answer.revision, answer.index, answer.dry_run) = (0, 0, false);
-    for entry in answer.results.iter_mut().filter_map(|item| item.current.as_mut()) {
-        entry.lock_ms = None;
+    for item in &mut answer.results {
+        item.revision = 0;
+        if let Some(entry) = &mut item.current {
+            entry.lock_ms = None;
+        }
     }
     answer
 }
