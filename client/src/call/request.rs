@@ -165,7 +165,9 @@ pub(crate) fn name_path(route: &str, name: impl AsRef<[u8]>, what: &str) -> Resu
     }
     let mut path = String::with_capacity(48 + name.len());
     path.push_str(route);
-    path.extend(percent_encode(name, PATH));
+    // What resolves the path would take such a segment for a step, so none of the slashes is one of the path.
+    let has_step = name.split(|byte| *byte == b'/').any(|part| matches!(part, b"." | b".."));
+    path.extend(percent_encode(name, if has_step { SEGMENT } else { PATH }));
     Ok(path)
 }
 
@@ -225,6 +227,7 @@ mod tests {
     fn keys_are_escaped_but_for_their_slashes() {
         assert_eq!(key_path(&"orders/o42".into()).expect("valid"), "/v1/kv/orders/o42");
         assert_eq!(key_path(&"a b?#%ä".into()).expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
+        assert_eq!(key_path(&"a/../b".into()).expect("valid"), "/v1/kv/a%2F..%2Fb");
         assert!(key_path(&Name::default()).is_err());
         let lock = segment_path("/v1/locks/", "a/b c", "/acquire", "a lock").expect("valid");
         assert_eq!(lock, "/v1/locks/a%2Fb%20c/acquire");
