@@ -50,7 +50,8 @@ fn missing(subject: &QuotaSubject) -> String {
 
 /// Sets a quota, of which `json` is the body.
 pub async fn put(context: &RequestContext, subject: QuotaSubject, json: &[u8], path: &str) -> Outcome {
-    let request = background::in_place(json.len(), || json_body::frame_without(json, uncounted(&subject)));
+    let request =
+        background::in_place(json.len(), || json_body::frame_without::<QuotaRequest>(json, uncounted(&subject)));
     let QuotaRequest { sessions, locks, entries, bytes, tasks, request_id } = request?;
     let bounds = QuotaBounds { sessions, locks, entries, bytes, tasks };
     context.with_request_id(request_id, check(&subject, &bounds))?;

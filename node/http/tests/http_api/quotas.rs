@@ -95,7 +95,11 @@ async fn a_refusal_names_the_quota_its_bound_and_its_use() {
     server.backend.come_to(beyond(QuotaSubject::Principal("ann".into()), false, Counted::Sessions));
     let refused = server.ask("POST", "/v1/sessions", &[], b"").await.problem();
     assert_eq!((refused.status, refused.code), (507, ErrorCode::QuotaExceeded));
-    assert!(refused.detail.contains("the user `ann` has 9 of 10 sessions, and this would take it beyond"), "{}", refused.detail);
+    assert!(
+        refused.detail.contains("the user `ann` has 9 of 10 sessions, and this would take it beyond"),
+        "{}",
+        refused.detail
+    );
     let quota = refused.quota.expect("which quota");
     assert_eq!((quota.principal.as_deref(), &*quota.counts, quota.bound, quota.used), (Some("ann"), "sessions", 10, 9));
     server.backend.come_to(beyond(QuotaSubject::Prefix(b"a/".to_vec()), true, Counted::Tasks));
