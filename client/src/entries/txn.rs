@@ -245,7 +245,7 @@ impl From<Txn> for Step {
     }
 }
 
-impl<'a> Txn<&'a Client> {
+impl Txn<&Client> {
     /// Say what would happen, write nothing.
     pub fn dry_run(mut self) -> Self {
         self.body.dry_run = true;

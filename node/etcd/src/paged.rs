@@ -12,11 +12,11 @@ use crate::status::Status;
 /// How many are read at once.
 const PAGE: usize = 1_000;
 
+/// Reads what follows a name, with the names.
+type ReadPage<K, R> = fn(&SharedNode, Option<&K>, usize) -> Result<Observed<Page<(K, R)>>, StateFault>;
+
 /// The names of all, for who may administer everything, and the revision at which the last of them were read.
-pub async fn names<K, R>(
-    call: &Call,
-    page: fn(&SharedNode, Option<&K>, usize) -> Result<Observed<Page<(K, R)>>, StateFault>,
-) -> Result<(Vec<K>, Revision), Status>
+pub async fn names<K, R>(call: &Call, page: ReadPage<K, R>) -> Result<(Vec<K>, Revision), Status>
 where
     K: Clone + Send + Sync + 'static,
     R: Send + 'static,
