@@ -11,6 +11,7 @@
 // Tasks of a node are watched; those that stand for its surroundings in tests are not.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod alive_table;
 pub mod backend;
 pub mod connection;
 pub mod cron;

@@ -13,9 +13,9 @@ use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode, NodeResource, NodeResourceKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
+use crate::alive_table::AliveTable;
 use crate::connection::monitor::{ConnectionMonitor, OnItsWay, Taking};
 use crate::gateway::admission::accounts::Account;
-use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::admission::refusals::{Amounts, Held as HeldBy, Met, Numbers, Refusals};
 use crate::gateway::admission::seldom::Seldom;
 use crate::gateway::failure::Failure;

@@ -4,7 +4,6 @@
 //! all of it is there. Never knows what the work is.
 
 pub mod accounts;
-pub mod alive;
 pub mod answer_memory;
 pub mod body_memory;
 pub mod bucket;
@@ -25,12 +24,12 @@ use std::time::Instant;
 use quorate_api::NodeResource;
 use tokio::sync::Semaphore;
 
+use crate::alive_table::AliveTable;
 use crate::gateway::failure::Failure;
 use crate::gateway::task_lines::TaskLines;
 use crate::limits;
 use crate::metrics::{HttpLoad, Metrics};
 use accounts::{Account, AccountLimits, AccountSamples, Accounts, Spender};
-use alive::AliveTable;
 use answer_memory::AnswerMemory;
 use body_memory::BodyMemory;
 use classes::{ClassLimits, ClassSamples, Permit, RequestClasses};

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate_api::{NodeResource, NodeResourceKind};
 
+use crate::alive_table::AliveTable;
 use crate::gateway::admission::accounts::Account;
-use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::admission::refusals::{Amounts, Held, Met, Numbers, Refusals};
 
 /// A resource that a node has a limited amount of.

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::alive_table::AliveTable;
 use crate::connection::origin::Neighbour;
-use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::admission::pace::{Pace, Share};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::limits;

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
+use crate::alive_table::AliveTable;
 use crate::backend::SharedNode;
 use crate::connection::origin::Neighbour;
-use crate::gateway::admission::alive::AliveTable;
 use crate::gateway::auth::audit::AuditFile;
 use crate::gateway::auth::jwt::JwtVerifier;
 use crate::gateway::auth::known::{Doubt, Memory, Person};
