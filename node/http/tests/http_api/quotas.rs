@@ -29,7 +29,7 @@ async fn a_quota_is_set_shown_and_removed() {
     let bounds = QuotaBounds { entries: Some(1), bytes: Some(1_000), ..QuotaBounds::default() };
     let response = server.put_json("/v1/quotas/prefixes/t/%61cme/", r#"{"entries":1,"bytes":1000}"#).await;
     let set: QuotaAnswer = read(&response);
-    assert_eq!((response.status, response.header("location")), (201, Some("/v1/quotas/prefixes/t/%61cme/")));
+    assert_eq!((response.status, response.header("location")), (201, Some("/v1/quotas/prefixes/t/acme/")));
     assert_eq!((set.prefix, set.bounds.entries, set.set_revision), (Some("t/acme/".into()), Some(1), Some(2)));
     let subject = QuotaSubject::Prefix(b"t/acme/".to_vec());
     assert_eq!(last_op(&server), QuotaOp::Set { subject: subject.clone(), bounds });
