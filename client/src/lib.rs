@@ -70,7 +70,7 @@
 //!
 //! Knows nothing of RocksDB, openraft or how a node stores anything.
 //!
-//! Rooms, each of which uses those above it only:
+//! Rooms; each uses only those above it:
 //!
 //! | room | has |
 //! |---|---|

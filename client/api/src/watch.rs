@@ -122,8 +122,8 @@ pub enum WatchEndCode {
     NotReady,
     /// The same: the node could not begin in time.
     Timeout,
-    /// The same: there are too many requests or streams at the moment. Also in the midst of a stream, whoever reads it: others do not find room
-    /// for their watches, and who watches has more of them than its share. Go on at another node.
+    /// The same: there are too many requests or streams at the moment. It also ends a stream at work, of a caller with more than its share of the
+    /// watches, once others find no room for theirs. Go on at another node.
     TooManyRequests,
     /// The same: the node met a fault.
     Internal,

@@ -1,6 +1,6 @@
 //! How requests are refined by what a command line says.
 
-/// What is asked for: its methods take it, and give it back refined.
+/// A request whose methods take it and give it back refined.
 pub trait Refined: Sized {
     /// Refined by a value, where one was given.
     fn given<T>(self, value: Option<T>, by: impl FnOnce(Self, T) -> Self) -> Self {

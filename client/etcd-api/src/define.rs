@@ -136,7 +136,7 @@ macro_rules! enumeration {
             const NAMES: &'static [(Self, &'static str)] = &[$((Self::$value, $name)),*];
         }
 
-        // What serde calls for a field of it.
+        // For serde, which calls these for a field of this type.
         impl $type {
             fn serialize<V, S>(values: &V, serializer: S) -> Result<S::Ok, S::Error>
             where
@@ -158,8 +158,8 @@ macro_rules! enumeration {
 }
 pub(crate) use enumeration;
 
-/// Defines a message that is one of several others, each with its number, its names in JSON and its variant. What is read stands in fields of
-/// its own first: a flattened enumeration would pass over all that is wrong with it.
+/// Defines a message that is one of several others, each with its number, its names in JSON and its variant. JSON is read into
+/// fields of its own first: a flattened enumeration would pass over all that is wrong with it.
 macro_rules! one_of {
     ($message:ident { $field:ident: $union:ident = $path:tt $numbers:tt {
         $($number:tt $name:ident $other:tt $variant:ident($of:ident),)*

@@ -169,7 +169,7 @@ impl Written {
     }
 }
 
-/// What holds values of an enumeration, each written by name, and read by name or number.
+/// One or more values of an enumeration, each written by name, and read by name or number.
 pub trait Values: Sized {
     /// Writes them.
     fn write<T: Named, S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error>;

@@ -1,7 +1,6 @@
 //! How much a message is made of, counted over its bytes before anything of it is decoded.
 //!
-//! Two bytes of an empty element become a hundred once they are decoded, so whoever bounds the length of a message has not bounded what it
-//! takes. Counts without an allocation, and ends where there is more than may be. Never knows what may be.
+//! Two bytes of an empty element become a hundred once they are decoded: a bound on the length of a message is no bound on its memory. Counts without an allocation, and ends where there is more than may be. Never knows what may be.
 
 use crate::Error;
 
@@ -39,7 +38,7 @@ pub enum Field {
     Numbers,
 }
 
-/// A message of which is known what it is made of.
+/// A message whose fields can be counted before they are decoded.
 pub trait Measured {
     /// Its fields that are more than a single value, with their numbers.
     fn fields() -> Fields {

@@ -165,7 +165,7 @@ pub(crate) fn name_path(route: &str, name: impl AsRef<[u8]>, what: &str) -> Resu
     }
     let mut path = String::with_capacity(48 + name.len());
     path.push_str(route);
-    // What resolves the path would take such a segment for a step, so none of the slashes is one of the path.
+    // Proxies and libraries resolve such a segment as a step up: then every slash of the name is encoded.
     let has_step = name.split(|byte| *byte == b'/').any(|part| matches!(part, b"." | b".."));
     path.extend(percent_encode(name, if has_step { SEGMENT } else { PATH }));
     Ok(path)

@@ -79,7 +79,7 @@ impl ClientBuilder {
 
     /// PEM file with the CAs whose certificates of nodes are believed; there are no others. A certificate has to be for the host
     /// of the endpoint. When the file changes it is read again, within a second, and new connections go by what it says then; the same
-    /// holds for [`Self::identity_files`] and [`Self::token_file`]. What cannot be read changes nothing.
+    /// holds for [`Self::identity_files`] and [`Self::token_file`]. A file that cannot be read changes nothing.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.tls.ca = Some(Pem::File(path.into()));
         self
@@ -115,8 +115,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Deadline of each call, retries included. Default 10 s. A write is tried for 5 minutes at most, whatever this says: nodes
-    /// remember its request id for 15.
+    /// Deadline of each call, retries included. Default 10 s. A write is tried for 5 minutes at most, even with a longer deadline:
+    /// nodes remember its request id for 15.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout;
         self
@@ -134,7 +134,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Where reads go.
+    /// Chooses the nodes that are asked by reads.
     pub fn reads(mut self, reads: Reads) -> Self {
         self.settings.reads = reads;
         self
@@ -160,7 +160,7 @@ impl ClientBuilder {
         let addresses = parse_endpoints(&self.endpoints, self.tls.ca.is_some())?;
         let transport = Transport::new(&addresses, self.protocol, Credentials::read(&self.tls, &self.token)?)?;
         let mut endpoints = Endpoints::new(addresses.len(), rand::random::<u16>().into());
-        // What goes to a socket of this machine is seen by nobody; members found through it alone are asked in clear unless a CA is named.
+        // Nobody sees the bytes of a local socket; members found through one alone are asked in clear unless a CA is named.
         let goes_out_in_clear = |endpoint: &Endpoint| !endpoint.is_tls && endpoint.socket().is_none();
         let is_clear = !transport.is_tls() || addresses.iter().any(goes_out_in_clear);
         if self.discovers && !(is_clear && transport.credentials().has_token()) {

@@ -1,4 +1,4 @@
-//! Which nodes there are, by what they say of themselves.
+//! Discovery of the nodes of a cluster, from their own answers.
 //!
 //! Owns when nodes are asked who they are, the discovery of members that were not given, and what is made of a node of another cluster.
 
@@ -14,7 +14,7 @@ use crate::call::request::status_call;
 const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// Hears of which cluster a node says it is; an error where that is not ours.
+    /// Notes the cluster that a node names; an error where that is another one than ours.
     pub(crate) fn check_cluster(&self, node: usize, cluster: Option<ClusterId>) -> Result<(), FailureKind> {
         let Some(cluster) = cluster else { return Ok(()) };
         let Err(Foreign { theirs, ours, is_news }) =

@@ -1,8 +1,8 @@
 //! The client, and the way of every call from first attempt to final answer.
 //!
-//! Owns the loops over attempts, for answers and for streams. What both have in common is in `way`, what that decides with is pure:
-//! `endpoints` (which node), `retry` (whether again). A write carries one request id over all its attempts, so whatever happens it is
-//! applied at most once. Settings are `builder`'s, what nodes say of themselves is `discovery`'s.
+//! Owns the loops over attempts, for answers and for streams. Their common part is in `way`, and its decisions are pure:
+//! `endpoints` chooses a node, `retry` says whether to try again. A write carries one request id over all its attempts, so it is
+//! applied at most once. Settings are `builder`'s; `discovery` reads what nodes say of themselves.
 
 pub(crate) mod builder;
 mod discovery;
@@ -65,7 +65,7 @@ struct Inner {
     endpoints: Mutex<Endpoints>,
     /// The nodes that were given, `host:port`.
     given: Vec<String>,
-    /// As it was built.
+    /// Its settings.
     builder: ClientBuilder,
     renewals: Renewals,
 }
@@ -91,7 +91,7 @@ impl Client {
         (0..self.inner.transport.len()).map(|node| self.inner.transport.address(node).to_string()).collect()
     }
 
-    /// Where a linearizable read goes.
+    /// The preferred node of a linearizable read.
     pub(crate) fn read_preference(&self) -> Preference {
         match self.inner.builder.settings.reads {
             Reads::Leader => Preference::Leader,
@@ -307,7 +307,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
-    /// One attempt at one node, whatever is known of it.
+    /// One attempt at one node, also at one that did not answer lately.
     pub(crate) async fn fetch_from<T: DeserializeOwned>(
         &self,
         node: usize,
@@ -338,13 +338,13 @@ impl Client {
         }
     }
 
-    /// What an answer means for the call; learns from its headers on the way.
+    /// Judges an answer for its call, and learns from its headers.
     fn judge(&self, node: usize, call: &Call, answer: Answer) -> Judged {
         let Answer { status, hint, body } = answer;
         if let Err(foreign) = self.check_cluster(node, hint.cluster) {
             return Judged::Failed(foreign);
         }
-        // What HEAD is answered has no problem document, so only a node may say that there is no entry.
+        // An answer to HEAD has no problem document: only the header of a node shows that there is no entry.
         let is_missing = call.method == Method::HEAD && status == StatusCode::NOT_FOUND && hint.term > 0;
         if status.is_success() || status == StatusCode::NOT_MODIFIED || is_missing {
             self.learn(node, hint);
@@ -376,7 +376,7 @@ impl Client {
 
 /// A successful answer.
 pub(crate) struct Reply {
-    /// Who gave it.
+    /// The node that gave it.
     pub address: Arc<str>,
     /// 2xx or 304; for HEAD also 404.
     pub status: StatusCode,
@@ -384,7 +384,7 @@ pub(crate) struct Reply {
     pub body: Bytes,
 }
 
-/// What an answer means.
+/// The meaning of an answer.
 enum Judged {
     Good { status: StatusCode, body: Bytes },
     Refused(Box<Problem>),

@@ -307,7 +307,7 @@ fn tasks_and_a_claim(dice: &mut StdRng) -> Vec<Request> {
     (0..SCHEDULED).map(schedule).chain([claim]).collect()
 }
 
-/// A transaction that reads about as much as it may, under a request id, so that its refusal is kept and answers whoever asks again.
+/// A transaction that reads about as much as it may, under a request id, so that its refusal is kept and answers a retry.
 fn reads_in_transaction(dice: &mut StdRng) -> Request {
     let reads: Vec<String> = (0..dice.random_range(READS))
         .map(|number| format!("{{\"op\":\"get\",\"key\":\"c/{:02}\"}}", number % LARGE))

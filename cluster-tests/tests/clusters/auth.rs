@@ -201,7 +201,7 @@ async fn a_lock_is_released_by_its_holder_or_who_administers_its_name() {
     assert_eq!(send(&tokens[1], release(&held)).await.0, 200, "who administers the name may");
 }
 
-/// Once a change of rights is acknowledged, nothing is applied by what was there before, whichever node it came to.
+/// Once a change of rights is acknowledged, no node applies anything by the rights before it.
 #[tokio::test]
 async fn nothing_is_applied_by_rights_that_were_taken_away() {
     let guarded = Arc::new(Guarded::start().await);

@@ -82,7 +82,7 @@ async fn a_write_that_waits_beyond_its_deadline_is_never_put_into_the_log() {
     cluster.assert_agreement().await;
 }
 
-/// What the program is told by its flags: HTTP's own tests set these times directly.
+/// These times come from flags of the program; HTTP's own tests set them directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_and_silent_connections_are_closed_at_the_deadline() {
     const DEADLINE_MS: u64 = 400;

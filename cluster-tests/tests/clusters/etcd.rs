@@ -1,6 +1,6 @@
 //! etcd's protocol on the client port, as its clients speak it: gRPC, and JSON below `/v3`.
 //!
-//! Where a test looks at what one node decides, there is one.
+//! Decisions of a single node are tested on one node.
 
 use std::future::Future;
 use std::net::SocketAddr;

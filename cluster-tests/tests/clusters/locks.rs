@@ -302,7 +302,7 @@ async fn hang_up_before_it_is_decided(cluster: &mut Cluster) -> Undecided {
 }
 
 impl Undecided {
-    /// What it was given in vain is taken from it again.
+    /// Its lock, granted in vain, is taken away again.
     async fn gets_nothing(mut self) {
         until_parties(&mut self.caller, "/v1/locks/free", &[], &[]).await;
         until_parties(&mut self.caller, "/v1/locks/held", &[&self.other], &[]).await;

@@ -194,8 +194,9 @@ fn bugs_on_purpose_are_found_by_their_seeds_and_nothing_is_without_them() {
     assert_eq!(missing, None, "no state machine shows it by itself");
 }
 
-/// Bugs by which nodes differ that grouped the same entries otherwise: the three that once split a cluster, and eleven in which something
-/// else outlives a batch. One more takes half an hour of the cluster's time, which no simulation has: "dropped buckets stay pending".
+/// Bugs of groups: nodes that put the same entries together in other groups come to differ. Three of them once split a cluster; in the other
+/// eleven something else outlives a batch. "dropped buckets stay pending" is not among them: it takes half an hour of the cluster's time, which no
+/// simulation has.
 #[cfg(debug_assertions)]
 const OF_GROUPS: [Mutant; 14] = [
     Mutant::PagesEndWhereStoredOnesDo,

@@ -169,7 +169,7 @@ struct Rows<K> {
 struct Row<K> {
     key: K,
     standing: Standing,
-    /// Whose it is, if it has shown that: known as theirs, or beyond as many as they may have.
+    /// Its user, once it has shown that: within their share of connections or beyond it.
     person: Option<Arc<str>>,
     end: CancellationToken,
     idle: Option<Weak<dyn Idle>>,

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use quorate_machine::query::{Observed, StateFault};
 use quorate_machine::types::{Key, QueueName, Revision, WallMillis};
 
-/// What was observed, or a fault of the node.
+/// An observation, or a fault of the node.
 pub type Seen<T> = Result<Observed<T>, StateFault>;
 
 /// Says whether what is waited for has come.
