@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// No renewal was confirmed for so long that the cluster may have ended it.
+    /// No renewal was confirmed in time: the cluster may have ended it.
     NotRenewed,
     /// The cluster says that it is over.
     Expired,

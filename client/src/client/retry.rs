@@ -78,7 +78,7 @@ const ADVICE_MAX: Duration = Duration::from_secs(1);
 pub(crate) const WAIT_PAUSE: Duration = Duration::from_millis(50);
 /// A node holds a question that waits back for at most this long: if it has died silently, another is asked soon.
 pub(crate) const WAIT_HELD_MAX: Duration = Duration::from_secs(5);
-/// A node is left for another after so much silence beyond that.
+/// Silence beyond that, after which another node is asked.
 pub(crate) const WAIT_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// Whether a problem document ends the call. If not, another attempt may find a better moment or a better node.

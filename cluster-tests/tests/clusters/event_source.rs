@@ -128,7 +128,7 @@ async fn put(client: &Client, key: &str, value: u64) -> u64 {
 /// Fault: a majority is gone for longer than a stream waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_goes_on_after_an_outage() {
-    // A page waits for this long for a leader before it is told that there is none.
+    // Without a leader, a page is answered after this time.
     let mut cluster = Cluster::start_with(Settings::default().flag("--request-timeout-ms", 4_000)).await;
     let client = cluster.client_without(None);
     put(&client, "web/a", 1).await;

@@ -1,4 +1,4 @@
-//! Every node serves, and tells of itself and of the cluster. `crossing` asks every route in every state.
+//! Every node serves, and reports itself and the cluster. `crossing` asks every route in every state.
 
 use cluster_tests::{Answer, Cluster, Request};
 use quorate_client::api::{DigestAnswer, EntryView, LimitsAnswer, Role, StatusAnswer, VersionAnswer, WriteAnswer};

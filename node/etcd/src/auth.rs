@@ -27,7 +27,7 @@ pub async fn authenticate(call: &Call, request: AuthenticateRequest) -> Result<A
     let failed = || known(Error::AuthFailed);
     let bearer = HeaderValue::from_str(&format!("Bearer {password}")).map_err(|_| failed())?;
     let headers = HeaderMap::from_iter([(header::AUTHORIZATION, bearer)]);
-    // Which of the two was wrong is nobody's business.
+    // A stranger is not told whether name or password was wrong.
     let who = enter::identify(call, &headers).await.map_err(|failure| match failure.code() {
         ErrorCode::Unauthenticated => failed(),
         _ => failure.into(),

@@ -73,7 +73,7 @@ async fn if_created_at(
 pub async fn resign(call: &Call, request: ResignRequest) -> Result<ResignResponse, Status> {
     let LeaderKey { key, rev, .. } = request.leader.ok_or_else(|| unknown(NO_LEADER_KEY))?;
     let delete = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
-    // Who is gone already has resigned.
+    // A leader that is gone already has resigned.
     let (header, _) = if_created_at(call, &key, rev, RequestOpRequest::RequestDeleteRange(delete)).await?;
     Ok(ResignResponse { header: Some(header) })
 }

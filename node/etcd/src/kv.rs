@@ -87,7 +87,7 @@ pub async fn txn(call: &Call, request: TxnRequest) -> Result<TxnResponse, Status
         let mut planned = txn::plan(request.clone())?;
         let expects = planned.look(call).await?;
         let Planned { txn: ours, shape, .. } = planned;
-        // What cannot write has no place in the log.
+        // A transaction that cannot write has no place in the log.
         let only_reads = !ours.writes();
         let mut reply = decide(call, Action::Txn(ours), only_reads).await?;
         if let Outcome::TxnRejected(rejected) = &reply.outcome

@@ -51,8 +51,8 @@ pub fn open(
     Watches::new(call, requests, stop).boxed()
 }
 
-/// Watches what one request says, for a call that tells something else. Where that watch ends so does the stream: with the status that says
-/// why, and never as if it had been cancelled, which clients take for what they did themselves.
+/// Opens the one watch of a call that is no Watch. The stream ends with that watch, with a status that says why. It is never `Cancelled`, which
+/// clients take for their own doing.
 pub fn open_one(call: Arc<Call>, request: WatchCreateRequest) -> BoxStream<'static, Result<WatchResponse, Status>> {
     let create = WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(request)) };
     let requests = futures::stream::once(async { Ok(create) }).chain(futures::stream::pending()).boxed();
@@ -131,7 +131,7 @@ impl From<Error> for Reason {
 }
 
 impl From<Failure> for Reason {
-    /// As clients written in Go read it.
+    /// In the form that clients written in Go read.
     fn from(failure: Failure) -> Self {
         let status = Status::from(failure);
         let text = format!("rpc error: code = {:?} desc = {}", status.code(), status.message());
@@ -226,7 +226,7 @@ impl Watches {
         self.tell_end(refused, status);
     }
 
-    /// The watch is over, and its client is told why.
+    /// Ends a watch, and tells its client the reason.
     fn cancel_because(&mut self, id: i64, reason: Reason) {
         self.watchers.remove(&id);
         let Reason { status, text: cancel_reason } = reason;
@@ -331,7 +331,7 @@ impl Watches {
         self.answers.push_back(Ok(self.response(NO_WATCH, revision)));
     }
 
-    /// What has to be looked at now and then: whether this node should go on, which watches have to end, and who is to be told how far they are.
+    /// Looks, now and then, whether this node should go on, which watches have to end, and which clients want to know how far they are.
     fn look(&mut self) -> Result<(), Status> {
         if watch::end_reason(&self.call.api.node, self.began).is_some() {
             return Err(known(Error::NoLeader));

@@ -35,7 +35,7 @@ pub async fn is_absent<T>(
     Ok(seen.found.is_none())
 }
 
-/// That there is no such thing, as of a position.
+/// The failure that there is no such thing, as of a position.
 pub fn missing(detail: impl Into<String>, at: ReadPosition) -> Failure {
     Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
 }

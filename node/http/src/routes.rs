@@ -260,7 +260,7 @@ impl Routes {
         self.all(policy, [declared])
     }
 
-    /// Adds operations of which the same holds.
+    /// Adds operations that share a policy.
     pub fn all<const COUNT: usize>(mut self, policy: Policy, declared: [Declared; COUNT]) -> Self {
         self.0.extend(declared.map(|declared| (policy, declared)));
         self

@@ -17,7 +17,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// A request that failed for a moment's reason is sent again for so long.
 const RETRY_MAX: Duration = Duration::from_secs(20);
-/// So often at most.
+/// Most retries of a request.
 const RETRIES: usize = 4;
 
 /// S3 as the environment says, and where it says nothing, as the profile does.

@@ -80,7 +80,7 @@ fn check_built_in() -> Result<(), ArchiveError> {
     }
 }
 
-/// What is said where it does not.
+/// The error of a program without encryption.
 const LEFT_OUT: &str = "this program was built without the feature `encryption` of quorate-archive: the packages have it, and so has what \
                         `scripts/cluster up --full` builds";
 

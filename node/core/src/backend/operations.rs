@@ -41,8 +41,8 @@ pub trait Operations {
     fn staleness_ms(&self) -> Option<u64>;
     /// The state's digest.
     fn digest(&self) -> DigestAt;
-    /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks while the sink
-    /// does: runs on a blocking thread.
+    /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks: runs on a
+    /// blocking thread.
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()>;
     /// Hands leadership over; returns who leads then.
     fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>>;

@@ -71,9 +71,9 @@ pub struct PlaceInLog<'a> {
     _own: OwnedSemaphorePermit,
 }
 
-/// Waits for one of the few places of scans that go through the log, and so hold up all that is applied. Only who may have what is wanted
-/// waits for it, and behind others of its caller that are of its kind: so one caller has one of each kind in the line of all, however many it
-/// sends. Who has come to the head of its own line holds that while it waits for the other, and nobody the other way round.
+/// Waits for one of the few places of scans that go through the log, and so hold up all that is applied. Only a caller with the
+/// right waits for it, behind its own requests of the same kind: one caller has one of each kind in the line of all, however many it
+/// sends. The head of a caller's own line holds that line while it waits for the other; the reverse never happens.
 ///
 /// None for a dry run, which is one of the scans beside the log: it would keep the log from others while it waits for its place there.
 pub async fn place_in_log<'a>(

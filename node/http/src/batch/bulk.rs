@@ -200,7 +200,7 @@ impl Course {
             }
             Some((reply, _)) if self.tally.is_only_tried() => self.take(reply)?,
             Some((reply, _)) => self.tally.only_tries(reply.revision),
-            // What has nothing to do tells the revision at which all of it is evaluated.
+            // An empty transaction tells the revision at which all of it is evaluated.
             None => return propose::rehearsal("", Action::Txn(Txn::default())).map(Some),
         }
         if Instant::now() >= deadline {

@@ -116,7 +116,7 @@ pub fn noted<T>(read: Result<T, Failure>, pointer: &str, faults: &mut Faults) ->
     }
 }
 
-/// What does not fit: serde's words, with a pointer to the field that they are about. Of the fields that there are, these are not told.
+/// Serde's words on a fault of the body, with a pointer to its field. A list of known fields leaves out `untold`.
 fn misfit(path: &Path, error: &serde_json::Error, untold: &[&str]) -> Failure {
     let text = error.to_string();
     // The place in the text means nothing to who made it from an object.

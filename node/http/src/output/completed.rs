@@ -65,8 +65,8 @@ impl Completed {
     pub fn read_by_write(key: &Key, reply: &Reply, written: &Written, dry_run: bool) -> Option<Self> {
         let (meta, previous) = (written.meta?, written.previous.as_ref()?);
         let EntryMeta { expires_at, locked_until, .. } = meta;
-        // Of an entry that it locked it shows the key, to who has it by this. A dry run locks nothing and makes no revision: beside the
-        // times that would be, it shows the entry as it is.
+        // It shows its caller the key of a lock that it took. A dry run locks nothing and makes no revision: it shows the entry as it is, with
+        // the times that it would have.
         let meta = if dry_run { EntryMeta { expires_at, locked_until, ..*previous.meta() } } else { meta };
         let shown = if dry_run { meta.cas_shown_at(reply.clock) } else { Some(meta.cas) };
         let json = render::read_by_write(key, reply, meta, shown, previous);

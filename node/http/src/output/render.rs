@@ -211,7 +211,7 @@ pub fn write(key: &Key, reply: &Reply, written: &Written, dry_run: bool) -> Vec<
     out
 }
 
-/// What a write left and what was there before, as fields of its answer. The value of what was before may be left out. `tried_at` is the
+/// The entry after a write and the one before, as fields of its answer. The value of the one before may be left out. `tried_at` is the
 /// revision at which a dry run was evaluated.
 pub fn what_was_written(
     out: &mut Vec<u8>,
@@ -264,7 +264,7 @@ pub fn shown(out: &mut Vec<u8>, key: &Key, shown: &Shown, clock: ClusterMillis, 
 }
 
 fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis, tried_at: Option<Revision>) {
-    // What a dry run would have made is not there to be referred to, and will be what another write makes.
+    // A dry run makes no revision: the number would be that of another write.
     if tried_at.is_none() {
         token(out, "cas", meta.cas);
     }

@@ -48,7 +48,7 @@ fn missing(subject: &QuotaSubject) -> String {
     format!("there is no quota of {whose}")
 }
 
-/// Sets a quota, of which `json` is the body.
+/// Sets a quota from `json`, the body of the request.
 pub async fn put(context: &RequestContext, subject: QuotaSubject, json: &[u8], path: &str) -> Outcome {
     let request =
         background::in_place(json.len(), || json_body::frame_without::<QuotaRequest>(json, uncounted(&subject)));

@@ -176,7 +176,7 @@ impl<S: Source> Sse<S> {
         Self { source, watching, first, heartbeat, sent, timer, stop, account, _counted, place, _busy }
     }
 
-    /// What comes next, or nothing for now.
+    /// The next chunk, or nothing for now.
     fn poll_next(&mut self, source: &mut S, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         if self.stop.as_mut().poll(cx).is_ready() {
             let detail = "this node is stopping; go on at another one".into();
@@ -247,7 +247,7 @@ impl<S: Source> HttpBody for Sse<S> {
         if matches!(next, Poll::Pending | Poll::Ready(Ok(Chunk::Some(_)))) {
             this.source = Some(source);
         } else {
-            // In this order: whoever finds a place free finds room in the feed.
+            // In this order, so that a free place always comes with room in the feed.
             drop(source);
             this.place = None;
         }

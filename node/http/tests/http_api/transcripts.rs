@@ -11,8 +11,8 @@
 //! METHOD PATH               the request, with a line for each header, a blank line and the body; JSON without a Content-Type
 //! ```
 //!
-//! The answer is its status, its headers but those of `LEFT_OUT`, a blank line, and the body, of which what is long has a line for each of
-//! its parts. A fresh value that the node gives has a name, in answers and in later requests: `<session 1>` is the first session of the file.
+//! The answer is its status, its headers but those of `LEFT_OUT`, a blank line, and the body, with long parts of it on a line
+//! each. A fresh value that the node gives has a name, in answers and in later requests: `<session 1>` is the first session of the file.
 //! `QUORATE_BLESS=1` writes the actual answers into the transcripts.
 
 use std::fmt::Write as _;
@@ -120,7 +120,7 @@ async fn run(transcript: &str) -> String {
     out
 }
 
-/// What a transcript asks for: each part begins behind a blank line, with a comment, a step of the node or a request line.
+/// The inputs of a transcript: each part begins behind a blank line, with a comment, a step of the node or a request line.
 fn inputs(transcript: &str) -> Vec<String> {
     let mut inputs: Vec<String> = Vec::new();
     let (mut is_answer, mut before) = (false, "");
@@ -281,7 +281,7 @@ impl Names {
         name
     }
 
-    /// Names what is so long that it stands for nothing else, wherever it is.
+    /// Names long random values wherever they stand: nothing else looks like them.
     fn name_drawn(&self, text: &str) -> String {
         let drawn = self.0.iter().filter(|(_, value)| value.len() > DRAWN);
         drawn.fold(text.to_owned(), |text, (name, value)| text.replace(value, name))

@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone)]
 pub(super) enum Recipient {}
 
-/// What would open it.
+/// A key that would open it.
 #[derive(Clone)]
 pub(super) enum Identity {}
 

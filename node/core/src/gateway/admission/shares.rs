@@ -130,7 +130,7 @@ impl Totals {
         self.held_where(|_| true)
     }
 
-    /// What those accounts hold whose part it is.
+    /// The accounts wanted, with what each holds.
     fn held_where(&self, is_wanted: impl Fn(&Arc<Holding>) -> bool) -> Held {
         let entries = self.accounts.entries().into_iter().filter(|(_, holding)| is_wanted(holding));
         let accounts = entries.map(|(account, holding)| (account, holding.taken.load(Ordering::Relaxed))).collect();
@@ -162,8 +162,8 @@ impl Holding {
         let (met, most) = if is_beyond_share { (Met::Share, all.shared_from) } else { (Met::All, all.bound) };
         let most = most.saturating_add(reserve);
         // A refused amount never counts among that of all: those who ask in vain take nothing from others, not even for a moment. It does
-        // count as its account's until it is refused. Who else of that account asks meanwhile may be refused, or be given a number that is
-        // too high, and a place may be asked back of an account that has no more than its share: it costs only who asks for more than that.
+        // count as its account's until it is refused. Meanwhile another request of that account may be refused or get too high a number, and a
+        // place may be asked back of an account with no more than its share: only an account that asks for more than that pays for it.
         let more = |taken: usize| Some(taken.saturating_add(amount)).filter(|after| *after <= most);
         if all.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             self.taken.fetch_sub(amount, Ordering::Relaxed);
@@ -182,8 +182,8 @@ impl Holding {
         if self.taken.load(Ordering::Relaxed) <= all.of_one {
             return false;
         }
-        // Of all first, and the account after it: of places that look at once no two give back for the same one that others miss. Where this
-        // is none to give back it counts again a moment later; others may have kept theirs meanwhile, and look again.
+        // The total first, then the account: two places that look at once never give back for the same missing one. A place that is not to be
+        // given back counts again a moment later; others may have kept theirs meanwhile, and look again.
         let beyond = |taken: usize| (taken > all.lent_up_to).then(|| taken - 1);
         let Ok(taken) = all.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, beyond) else { return false };
         let wanted = taken - all.lent_up_to;
@@ -254,13 +254,13 @@ impl LentPlace {
         Ok(Self { holding, number, is_held: true })
     }
 
-    /// What its account holds.
+    /// Its account, with what it holds.
     fn held(&self) -> Held {
         self.holding.all.held_where(|holding| Arc::ptr_eq(holding, &self.holding))
     }
 
-    /// Asks it back where it has to be; how much there is, of all and of one account, where it is not held any more. Of the places of an account
-    /// the last ones go first.
+    /// Asks it back if others need it. Returns the bounds, of all and of one account, once it is not held any more. The last places of an
+    /// account go first.
     pub fn ask_back(&mut self) -> Option<Amounts> {
         let all = &self.holding.all;
         if self.is_held && self.holding.give_back_lent(self.number) {

@@ -97,8 +97,8 @@ pub struct Authenticator {
 /// right of their callers. They share its answers; what is bounded is how many of them wait where there is none.
 const ASKING_MAX: usize = 64;
 
-/// Those of one address, or of one user who is known: whoever brings nothing good keeps nobody out whose token or first right this node has
-/// not heard of yet.
+/// Places of one address, or of one known user: a flood of bad tokens keeps nobody out whose token or first right has not reached this node
+/// yet.
 const ASKING_OF_ONE_MAX: usize = ASKING_MAX / 4;
 
 /// Signatures that are looked at for all addresses together that were slowed down: a hundredth of a processor.
@@ -216,8 +216,8 @@ impl Authenticator {
         let mut no_place = None;
         let may_ask = || self.ask_for_stranger(from).map_err(|failure| no_place = Some(failure)).ok();
         let verified = jwt.verify(&text, may_ask).await;
-        // Where the issuer was to be asked and was not, nobody knows whether the token is good, so it is no failure of its address: new keys
-        // come to many behind one address at once.
+        // If the issuer had to be asked and was not, nobody knows whether the token is good: it is no failure of its address. New keys come to
+        // many behind one address at once.
         verified.map(Proof::Signed).map_err(|why| no_place.unwrap_or_else(|| self.unknown(from, why)))
     }
 
