@@ -1,6 +1,7 @@
 //! How much a message is made of, counted over its bytes before anything of it is decoded.
 //!
-//! Two bytes of an empty element become a hundred once they are decoded: a bound on the length of a message is no bound on its memory. Counts without an allocation, and ends where there is more than may be. Never knows what may be.
+//! Two bytes of an empty element become a hundred once they are decoded: a bound on the length of a message is no bound on its
+//! memory. Counts without an allocation, and ends beyond the given bound.
 
 use crate::Error;
 
