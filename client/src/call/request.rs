@@ -83,7 +83,12 @@ impl Call {
     pub fn new(method: Method, target: String, intent: Intent, preference: Preference) -> Result<Self, Error> {
         let target = PathAndQuery::from_maybe_shared(Bytes::from(target))
             .map_err(|error| Error::Invalid(format!("the request has no valid URL: {error}")))?;
-        Ok(Self {
+        Ok(Self::bare(method, target, intent, preference))
+    }
+
+    /// The same for a target that is parsed already.
+    fn bare(method: Method, target: PathAndQuery, intent: Intent, preference: Preference) -> Self {
+        Self {
             method,
             target,
             intent,
@@ -96,7 +101,12 @@ impl Call {
             timeout: None,
             attempt: None,
             hold: Duration::ZERO,
-        })
+        }
+    }
+
+    /// The same call with a JSON body.
+    pub fn json(self, body: Bytes) -> Self {
+        Self { content_type: Some(HeaderValue::from_static("application/json")), body, ..self }
     }
 
     /// A call of one operation, given as its JSON.
@@ -108,28 +118,13 @@ impl Call {
 
     /// A call with a JSON body.
     pub fn post(route: &'static str, body: Bytes, intent: Intent, preference: Preference) -> Self {
-        Self {
-            method: Method::POST,
-            target: PathAndQuery::from_static(route),
-            intent,
-            preference,
-            content_type: Some(HeaderValue::from_static("application/json")),
-            condition: None,
-            prefer: None,
-            body,
-            is_line: false,
-            timeout: None,
-            attempt: None,
-            hold: Duration::ZERO,
-        }
+        Self::bare(Method::POST, PathAndQuery::from_static(route), intent, preference).json(body)
     }
 
     /// A call with a JSON body to a path that is made of names.
     pub fn post_to(path: String, body: &impl Serialize, intent: Intent) -> Result<Self, Error> {
-        let mut call = Self::new(Method::POST, path, intent, Preference::Leader)?;
-        call.content_type = Some(HeaderValue::from_static("application/json"));
-        call.body = json_body(body)?;
-        Ok(call)
+        let call = Self::new(Method::POST, path, intent, Preference::Leader)?;
+        Ok(call.json(json_body(body)?))
     }
 
     /// A call that writes, with a JSON body.

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method};
+use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,11 +29,7 @@ impl<'a, A> Pending<'a, A> {
     /// With a JSON body.
     pub(crate) fn with(client: &'a Client, method: Method, path: Result<String, Error>, body: &impl Serialize) -> Self {
         let mut pending = Self::bare(client, method, path);
-        pending.call = pending.call.and_then(|mut call| {
-            call.content_type = Some(HeaderValue::from_static("application/json"));
-            call.body = json_body(body)?;
-            Ok(call)
-        });
+        pending.call = pending.call.and_then(|call| Ok(call.json(json_body(body)?)));
         pending
     }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,11 +14,10 @@ use crate::api::{
     JsonText, Moment, QueueList, QueueStats, TaskAnswer, TaskBackoff, TaskCancel, TaskList, TaskRequeue, TaskScheduled,
     TaskSpec, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
 };
-use crate::call::endpoints::Preference;
 use crate::call::error::Error;
 use crate::call::op::checked_json;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent, RequestId, json_body, name_path, push_query};
+use crate::call::request::{Call, Intent, RequestId, name_path, push_query};
 use crate::call::value::Value;
 use crate::client::Client;
 
@@ -140,10 +138,7 @@ impl TaskQueue {
     }
 
     pub(crate) fn call(&self, verb: &str, body: &impl Serialize, request_id: RequestId) -> Result<Call, Error> {
-        let mut call = Call::new(Method::POST, self.path(verb)?, Intent::Write(request_id), Preference::Leader)?;
-        call.content_type = Some(HeaderValue::from_static("application/json"));
-        call.body = json_body(body)?;
-        Ok(call)
+        Call::post_to(self.path(verb)?, body, Intent::Write(request_id))
     }
 
     /// Its path and what follows. A queue is one segment, so that what follows is no part of it.

@@ -41,7 +41,7 @@ pub trait Operations {
     fn staleness_ms(&self) -> Option<u64>;
     /// The state's digest.
     fn digest(&self) -> DigestAt;
-    /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks: runs on a
+    /// Writes a backup of the state as of now to a sink, and tells `begun` its revision before the first byte. Blocks, so call it on a
     /// blocking thread.
     fn back_up(&self, sink: &mut dyn Write, begun: &mut dyn FnMut(Revision)) -> io::Result<()>;
     /// Hands leadership over; returns who leads then.
