@@ -1,13 +1,11 @@
 //! Real clusters under test: processes, faults, load and what must hold afterwards.
 //!
 //! Owns starting `quorate-node` processes and hurting them. Never reaches into a node: everything goes through its
-//! command line, its HTTP API, its files and signals, as it does for a user. But for [`crash`], which has no node but the storage of
-//! one, and [`parsers`], which calls what reads bytes.
+//! command line, its HTTP API, its files and signals, as it does for a user.
 
 pub mod abuse;
 pub mod cluster;
 pub mod coordination;
-pub mod crash;
 pub mod eventually;
 pub mod feed;
 pub mod fill;
@@ -18,7 +16,6 @@ pub mod kept;
 pub mod load;
 pub mod network;
 pub mod node_process;
-pub mod parsers;
 pub mod ports;
 pub mod secret;
 pub mod seed;

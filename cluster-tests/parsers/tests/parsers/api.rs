@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use cluster_tests::parsers::extremes::{NUMBERS, TEXTS, requests, value};
-use cluster_tests::parsers::{api, panics};
-use cluster_tests::seed::seeded;
+use parser_fuzzing::extremes::{NUMBERS, TEXTS, requests, value};
+use parser_fuzzing::{api, panics};
 use rand::RngExt;
+
+use crate::seed::seeded;
 
 /// For one answer, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(10);

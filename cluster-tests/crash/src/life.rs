@@ -358,8 +358,8 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crash::reference::Reference;
-    use crate::crash::{scratch, tree};
+    use crate::reference::Reference;
+    use crate::{scratch, tree};
 
     const SEED: u64 = 7;
 

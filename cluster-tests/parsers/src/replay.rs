@@ -28,7 +28,7 @@ pub struct Replayed {
 
 /// Where the corpus of a target stands in the repository.
 pub fn corpus_dir(target: &Target) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target.name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target.name)
 }
 
 /// The corpus, by name of file. An error is a corpus that is missing or larger than it may be.

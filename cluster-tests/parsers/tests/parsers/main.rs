@@ -2,14 +2,17 @@
 //! `fuzz-parsers` does the same for longer. No cluster is started here.
 
 mod api;
+#[path = "../../../src/seed.rs"]
+mod seed;
 
 use std::path::Path;
 use std::time::Duration;
 
-use cluster_tests::parsers::memory::Counting;
-use cluster_tests::parsers::{TARGETS, replay};
-use cluster_tests::seed::seeded;
+use parser_fuzzing::memory::Counting;
+use parser_fuzzing::{TARGETS, replay};
 use rand::RngExt;
+
+use seed::seeded;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -42,7 +45,7 @@ fn no_bytes_make_a_parser_break_a_promise() {
 
 #[test]
 fn a_length_that_makes_a_reader_ask_for_memory_is_noticed() {
-    use cluster_tests::parsers::memory::within;
+    use parser_fuzzing::memory::within;
     let caught = std::panic::catch_unwind(|| within(1_000, "this", || drop(Vec::<u8>::with_capacity(5_000))));
     assert!(caught.is_err(), "5,000 bytes within 1,000");
     within(10_000, "that", || drop(Vec::<u8>::with_capacity(5_000)));

@@ -1,4 +1,4 @@
-//! Crashes of one node's storage, again and again, with a table at the end. See `cluster_tests::crash`.
+//! Crashes of one node's storage, again and again, with a table at the end. See `crash_search`.
 //!
 //! Owns the command line, and being the process that is recorded or killed.
 
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use cluster_tests::crash::event::Event;
-use cluster_tests::crash::life::{Birth, Life, Tell};
-use cluster_tests::crash::note::Note;
-use cluster_tests::crash::store::Fault;
-use cluster_tests::crash::{Broken, judge, kill, power, read_file, tree, write_file};
+use crash_search::event::Event;
+use crash_search::life::{Birth, Life, Tell};
+use crash_search::note::Note;
+use crash_search::store::Fault;
+use crash_search::{Broken, judge, kill, power, read_file, tree, write_file};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -109,7 +109,7 @@ fn say(note: Note) {
 
 fn judge_again(kept: &Path) -> Result<(), Fault> {
     let birth: Birth = read_file(&kept.join("birth"))?;
-    let place = cluster_tests::crash::scratch("again")?;
+    let place = crash_search::scratch("again")?;
     let root = place.path().join("root");
     tree::write(&tree::read(&kept.join("image"))?, &root)?;
     let dir = root.join(power::DATA);
@@ -117,7 +117,7 @@ fn judge_again(kept: &Path) -> Result<(), Fault> {
     runtime()?.block_on(judged).map(judge_end)
 }
 
-fn judge_end(storage: cluster_tests::crash::store::Storage) {
+fn judge_end(storage: crash_search::store::Storage) {
     storage.close();
     println!("every promise was kept");
 }

@@ -1,8 +1,8 @@
 //! What reads bytes that others wrote, and what must hold of it whatever they are.
 //!
 //! Owns the list of targets: one for each family of parsers, each a plain function of some bytes that panics where a promise is
-//! broken. libFuzzer (`fuzz/`), the test `parsers` and the program `fuzz-parsers` run the same functions. Never needs a process or a
-//! cluster.
+//! broken. libFuzzer (`fuzz/`), the test `parsers` and the program `fuzz-parsers` run the same functions. Never needs a process, a
+//! cluster, or another crate of tests.
 //!
 //! Reading order: `requests` and `samples` (real values to begin with), the targets, then `mutate`, `memory` and `replay`, which run them.
 
@@ -27,8 +27,9 @@ mod rows;
 #[path = "../../../node/http/tests/http_api/memory_node/mod.rs"]
 mod memory_node;
 
+#[expect(dead_code, reason = "shared with the tests of the node and with attacks, each of which uses a part")]
 #[path = "../../../node/http/tests/http_api/http_2.rs"]
-pub(crate) mod http_2;
+mod http_2;
 
 /// One family of parsers.
 #[derive(Debug, Clone, Copy)]

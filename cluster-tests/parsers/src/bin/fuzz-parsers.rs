@@ -1,14 +1,14 @@
 //! Tries the parsers on changes of their corpora for as long as wanted, and keeps every input that makes one break a promise.
 //!
-//! Owns going round the targets and telling how far it is. What is checked is the library's `parsers`.
+//! Owns going round the targets and telling how far it is. What is checked, and by which promises, is the library's.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use cluster_tests::parsers::memory::Counting;
-use cluster_tests::parsers::{TARGETS, Target, named, replay};
+use parser_fuzzing::memory::Counting;
+use parser_fuzzing::{TARGETS, Target, named, replay};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

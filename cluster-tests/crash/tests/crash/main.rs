@@ -1,15 +1,19 @@
 //! One node's storage after power losses and after `kill -9`, and whether a forgotten sync would be noticed. No cluster is
 //! started here; `crash --minutes N` does the same for longer.
 
+#[path = "../../../src/seed.rs"]
+mod seed;
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use cluster_tests::crash::kill;
-use cluster_tests::crash::mutant::Mutant;
-use cluster_tests::crash::power::{self, Counts, Ground};
-use cluster_tests::seed::seeded;
+use crash_search::kill;
+use crash_search::mutant::Mutant;
+use crash_search::power::{self, Counts, Ground};
 use rand::RngExt;
 use rand::rngs::StdRng;
+
+use seed::seeded;
 
 fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_crash").into()

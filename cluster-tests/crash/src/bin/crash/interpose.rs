@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cluster_tests::crash::event::Event;
+use crash_search::event::Event;
 use libc::{iovec, mode_t, off_t, size_t, ssize_t};
 
 /// Set once and for all, so that a process that records nothing pays one load for each call.
