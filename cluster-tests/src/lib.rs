@@ -6,10 +6,10 @@
 pub mod abuse;
 pub mod cluster;
 pub mod coordination;
+pub mod drive;
 pub mod eventually;
 pub mod feed;
 pub mod fill;
-pub mod history;
 pub mod host;
 pub mod http;
 pub mod kept;
@@ -22,7 +22,6 @@ pub mod seed;
 pub mod stalls;
 pub mod stats;
 pub mod turns;
-pub mod workload;
 pub mod written;
 
 pub use cluster::{Cluster, PATIENCE, Settings};

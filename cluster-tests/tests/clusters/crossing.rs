@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use cluster_tests::drive::client::Nodes;
+use cluster_tests::drive::crossing::{ApiClients, declared};
 use cluster_tests::seed::seeded;
-use cluster_tests::workload::client::Nodes;
-use cluster_tests::workload::crossing::{ApiClients, declared};
 use cluster_tests::{Cluster, Request, Settings};
 use serde_json::Value;
 

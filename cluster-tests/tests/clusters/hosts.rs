@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use cluster_tests::cluster::PATIENCE;
+use cluster_tests::drive::disk_faults::{EXIT_NO_ROOM, EXIT_STORAGE};
 use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::workload::disk_faults::{EXIT_NO_ROOM, EXIT_STORAGE};
 use cluster_tests::{Cluster, Failures, Request, Settings, eventually};
 
 /// Room that is less than a node keeps free by its defaults.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cluster_tests::history::Recorder;
-use cluster_tests::history::record::{Event, Moment, Shown};
-use cluster_tests::workload::client::Nodes;
-use cluster_tests::workload::crossing::is_of_api_clients;
-use cluster_tests::workload::wire::event_of;
+use cluster_histories::Recorder;
+use cluster_histories::record::{Event, Moment, Shown};
+use cluster_tests::drive::client::Nodes;
+use cluster_tests::drive::crossing::is_of_api_clients;
+use cluster_tests::drive::wire::event_of;
 use cluster_tests::{Connection, Request};
 use quorate_client::api::{WatchEnd, WatchEndCode, WatchEvent, WatchProgress};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cluster_tests::history::Recorder;
-use cluster_tests::history::record::Fault;
+use cluster_histories::Recorder;
+use cluster_histories::record::Fault;
 use cluster_tests::{Answer, Connection, Request};
 use quorate_node::config::{Args, Config};
 use quorate_node_replica::app::archive::ArchiveSettings;
