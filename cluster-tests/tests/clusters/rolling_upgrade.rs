@@ -7,6 +7,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cluster_harness::drive::client::Manner;
+use cluster_harness::drive::driver::{Plan, Staff};
+use cluster_harness::drive::nemesis::Nemesis;
+use cluster_harness::drive::scenarios::Pace;
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use cluster_histories::Recorder;
 use cluster_histories::record::Fault;
 use cluster_histories::workload::Workload;
@@ -15,12 +21,6 @@ use cluster_histories::workload::locks::Locks;
 use cluster_histories::workload::registers::Registers;
 use cluster_histories::workload::set::Set;
 use cluster_histories::workload::tasks::Tasks;
-use cluster_tests::drive::client::Manner;
-use cluster_tests::drive::driver::{Plan, Staff};
-use cluster_tests::drive::nemesis::Nemesis;
-use cluster_tests::drive::scenarios::Pace;
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_machine::level::NEXT;
 use rand::rngs::StdRng;
 

@@ -4,7 +4,7 @@ use std::process::Command;
 #[cfg(debug_assertions)]
 use std::time::Instant;
 
-use cluster_tests::seed::seeded;
+use cluster_harness::seed::seeded;
 #[cfg(debug_assertions)]
 use quorate_machine::mutants::{self, Mutant};
 #[cfg(debug_assertions)]

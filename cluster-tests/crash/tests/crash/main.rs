@@ -1,7 +1,7 @@
 //! One node's storage after power losses and after `kill -9`, and whether a forgotten sync would be noticed. No cluster is
 //! started here; `crash --minutes N` does the same for longer.
 
-#[path = "../../../src/seed.rs"]
+#[path = "../../../harness/src/seed.rs"]
 mod seed;
 
 use std::path::PathBuf;

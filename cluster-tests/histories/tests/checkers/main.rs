@@ -1,7 +1,7 @@
 //! The checkers of histories, tried on a store that can be broken: they accept the sound one whatever the seed, and each mutant is
 //! caught by every checker that is for it. No cluster is started here.
 
-#[path = "../../../src/seed.rs"]
+#[path = "../../../harness/src/seed.rs"]
 mod seed;
 
 use std::time::Instant;

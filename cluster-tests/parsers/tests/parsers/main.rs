@@ -2,7 +2,7 @@
 //! `fuzz-parsers` does the same for longer. No cluster is started here.
 
 mod api;
-#[path = "../../../src/seed.rs"]
+#[path = "../../../harness/src/seed.rs"]
 mod seed;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use clap::ValueEnum;
-use cluster_tests::{Answer, Connection, Request};
+use cluster_harness::{Answer, Connection, Request};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::task::JoinHandle;

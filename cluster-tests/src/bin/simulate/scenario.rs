@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use cluster_tests::{Answer, Request};
+use cluster_harness::{Answer, Request};
 use openraft::async_runtime::WatchReceiver;
 use quorate_client::api::{Applied, ErrorCode};
 use rand::rngs::StdRng;

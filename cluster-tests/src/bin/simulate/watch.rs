@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use cluster_harness::drive::client::Nodes;
+use cluster_harness::drive::crossing::is_of_api_clients;
+use cluster_harness::drive::wire::event_of;
+use cluster_harness::{Connection, Request};
 use cluster_histories::Recorder;
 use cluster_histories::record::{Event, Moment, Shown};
-use cluster_tests::drive::client::Nodes;
-use cluster_tests::drive::crossing::is_of_api_clients;
-use cluster_tests::drive::wire::event_of;
-use cluster_tests::{Connection, Request};
 use quorate_client::api::{WatchEnd, WatchEndCode, WatchEvent, WatchProgress};
 
 /// A watch that is silent for so long is given up.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use cluster_harness::{Answer, Connection, Request};
 use cluster_histories::Recorder;
 use cluster_histories::record::Fault;
-use cluster_tests::{Answer, Connection, Request};
 use quorate_node::config::{Args, Config};
 use quorate_node_replica::app::archive::ArchiveSettings;
 use quorate_store::quarantine::{self, Cause, Quarantine};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{Connection, Request};
+use cluster_harness::{Connection, Request};
 use parking_lot::Mutex;
 use quorate_archive::{BaseName, Keys, Location, MacKeys, Merging, Retention, SegmentName};
 use quorate_node_core::metrics::{MetricsSource, Value};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{Connection, Request};
+use cluster_harness::{Connection, Request};
 use openraft::async_runtime::WatchReceiver;
 use quorate_store::raft::StoredMembership;
 use rand::RngExt;

@@ -1,12 +1,12 @@
 //! The same log in different groupings: what a node applies together depends on when it heard of it, and nothing may depend on that.
 //!
 //! Owns who falls behind while much is asked: nodes that stand still, nodes that die and apply again what they had not flushed. What is asked
-//! stands in `cluster_tests::drive::large`, the comparison of states at each index in `facts`.
+//! stands in `cluster_harness::drive::large`, the comparison of states at each index in `facts`.
 
 use std::time::Duration;
 
-use cluster_tests::drive::large;
-use cluster_tests::{Answer, Connection, Request};
+use cluster_harness::drive::large;
+use cluster_harness::{Answer, Connection, Request};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 
