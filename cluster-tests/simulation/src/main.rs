@@ -1,7 +1,7 @@
 //! Simulates whole clusters, one for each seed: real nodes with a network, disks and clocks that the seed decides about.
 //!
 //! Owns the seeds: each runs in a process of its own, so that nothing of one can be felt in another, and a seed that failed can be
-//! run again by itself. Ends with what was tried.
+//! run again by itself. Ends with what was tried. Never changes what a node does.
 
 mod address;
 mod aside;
