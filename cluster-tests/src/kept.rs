@@ -13,8 +13,8 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::cluster::Settings;
-use crate::http::{Answer, Request};
+use cluster_harness::cluster::Settings;
+use cluster_harness::http::{Answer, Request};
 
 /// The nodes of every kept cluster.
 pub const NODES: [u64; 3] = [1, 2, 3];

@@ -1,6 +1,6 @@
-//! libFuzzer target: see `cluster-tests/src/parsers/backup.rs`.
+//! libFuzzer target: see `cluster-tests/parsers/src/backup.rs`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    (cluster_tests::parsers::named("backup").expect("a target of this name").check)(data);
+    (parser_fuzzing::named("backup").expect("a target of this name").check)(data);
 });

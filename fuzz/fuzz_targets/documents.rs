@@ -1,6 +1,6 @@
-//! libFuzzer target: see `cluster-tests/src/parsers/documents.rs`.
+//! libFuzzer target: see `cluster-tests/parsers/src/documents.rs`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    (cluster_tests::parsers::named("documents").expect("a target of this name").check)(data);
+    (parser_fuzzing::named("documents").expect("a target of this name").check)(data);
 });

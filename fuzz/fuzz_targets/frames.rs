@@ -1,6 +1,6 @@
-//! libFuzzer target: see `cluster-tests/src/parsers/frames.rs`.
+//! libFuzzer target: see `cluster-tests/parsers/src/frames.rs`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    (cluster_tests::parsers::named("frames").expect("a target of this name").check)(data);
+    (parser_fuzzing::named("frames").expect("a target of this name").check)(data);
 });

@@ -1,6 +1,6 @@
-//! libFuzzer target: see `cluster-tests/src/parsers/http.rs`.
+//! libFuzzer target: see `cluster-tests/parsers/src/http.rs`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    (cluster_tests::parsers::named("http").expect("a target of this name").check)(data);
+    (parser_fuzzing::named("http").expect("a target of this name").check)(data);
 });

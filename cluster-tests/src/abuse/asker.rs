@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::abuse::attacks::connect;
 use crate::abuse::way::Way;
-use crate::http::{Answer, Connection, Request};
+use cluster_harness::http::{Answer, Connection, Request};
 
 /// Codes of gRPC for what a client asks elsewhere or later.
 const DEADLINE_EXCEEDED: u16 = 4;

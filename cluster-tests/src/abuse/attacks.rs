@@ -15,7 +15,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::abuse::frames;
-use crate::http::{Connection, Request};
+use cluster_harness::http::{Connection, Request};
 
 /// Addresses of this machine that attacks come from.
 const SOURCES: u8 = 8;

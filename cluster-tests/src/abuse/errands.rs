@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::abuse::asker::Told;
 use crate::abuse::way::{self, PREFIX_BYTES, Way};
-use crate::http::Request;
+use cluster_harness::http::Request;
 
 /// A message of etcd as a request by gRPC or by its gateway.
 fn etcd(way: Way, path: &str, gateway: &str, message: &(impl Message + Serialize)) -> Request {

@@ -2,8 +2,8 @@
 //!
 //! Owns the frames that attacks need. Never reads an answer.
 
-use crate::http::Request;
-use crate::parsers::http_2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
+use super::http_2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
+use cluster_harness::http::Request;
 
 const WINDOW_UPDATE: u8 = 8;
 /// No more headers, and no body.

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::abuse::asker::{Asker, Told};
 use crate::abuse::errands;
 use crate::abuse::way::Way;
-use crate::http::Request;
+use cluster_harness::http::Request;
 
 /// An address that no attack comes from.
 pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::abuse::honest::Seen;
-use crate::node_process::memory_of;
+use cluster_harness::node_process::memory_of;
 
 /// How often memory is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -33,6 +33,8 @@ mod errands;
 pub mod frames;
 pub mod generator;
 pub mod honest;
+#[path = "../../../node/http/tests/http_api/http_2.rs"]
+mod http_2;
 pub mod measure;
 mod user;
 pub mod way;

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
-use crate::http::Request;
+use cluster_harness::cluster::Cluster;
+use cluster_harness::http::Request;
 
 /// Creates a user that may write and lock everything, and gives its token.
 pub async fn create_user(cluster: &Cluster, name: &str) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Owns what differs between them in a request: the field that shows who asks, and the frame around a message.
 
-use crate::http::Request;
+use cluster_harness::http::Request;
 
 kinds! {
     /// A protocol.

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Parser;
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, Request, Settings};
 use cluster_tests::abuse::generator::{self, Amount, Coverage, Field, Size};
 use cluster_tests::abuse::{
     ATTACKS, Attack, Broken, FROM, Honest, Load, Measure, Measured, NICENESS, Target, Way, create_user,
 };
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Request, Settings};
 use rand::rngs::StdRng;
 use serde_json::json;
 

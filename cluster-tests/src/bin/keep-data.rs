@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Parser;
+use cluster_harness::drive::client::Nodes;
+use cluster_harness::drive::crossing::ApiClients;
+use cluster_harness::load::Load;
+use cluster_harness::node_process::run_to_end;
+use cluster_harness::{Cluster, Request};
 use cluster_tests::kept::{self, BACKUP, Claim, MANIFEST, Manifest, NODES};
-use cluster_tests::load::Load;
-use cluster_tests::node_process::run_to_end;
-use cluster_tests::workload::client::Nodes;
-use cluster_tests::workload::crossing::ApiClients;
-use cluster_tests::{Cluster, Request};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use cluster_tests::{Cluster, Connection, Request};
+use cluster_harness::{Cluster, Connection, Request};
 use serde_json::Value;
 
 /// Measures the renewal of sessions on a fresh cluster of three nodes.

@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use cluster_tests::history::check::Report;
-use cluster_tests::stalls;
-use cluster_tests::workload::driver::Run;
-use cluster_tests::workload::nemesis::BESIDE;
-use cluster_tests::workload::scenarios::{Pace, SCENARIOS, Scenario};
+use cluster_harness::drive::driver::Run;
+use cluster_harness::drive::nemesis::BESIDE;
+use cluster_harness::drive::scenarios::{Pace, SCENARIOS, Scenario};
+use cluster_harness::stalls;
+use cluster_histories::check::Report;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::{LocalSet, spawn_local};
@@ -45,7 +45,7 @@ struct Args {
 
 fn scenario(name: &str) -> Result<&'static Scenario, String> {
     let names = || SCENARIOS.map(|scenario| scenario.name).join(", ");
-    cluster_tests::workload::scenarios::named(name)
+    cluster_harness::drive::scenarios::named(name)
         .ok_or_else(|| format!("there is no such scenario; there are {}", names()))
 }
 

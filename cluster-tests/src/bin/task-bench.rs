@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use cluster_tests::Cluster;
+use cluster_harness::Cluster;
 use hdrhistogram::Histogram;
 use quorate_client::api::TaskSpec;
 use quorate_client::{RequestId, TaskQueue, Value};

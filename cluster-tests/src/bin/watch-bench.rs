@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use cluster_tests::{Cluster, Connection, Request, Settings};
+use cluster_harness::{Cluster, Connection, Request, Settings};
 use hdrhistogram::Histogram;
 use quorate_client::api::ListAnswer;
 use quorate_client::{Client, Value};

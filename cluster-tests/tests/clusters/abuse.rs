@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use cluster_harness::ports::free_addresses;
+use cluster_harness::stats::DEBUG_BUILD;
+use cluster_harness::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, create_user, frames, source, way};
-use cluster_tests::ports::free_addresses;
-use cluster_tests::stats::DEBUG_BUILD;
-use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
 use quorate_client::Scrape;
 use quorate_client::api::{Applied, ErrorCode, RenewedAnswer};
 use quorate_etcd_api::Message;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use cluster_tests::{Cluster, Settings};
+use cluster_harness::{Cluster, Settings};
 use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, RequestId};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, eventually};
+use cluster_harness::{Cluster, PATIENCE, eventually};
 use quorate_client::api::{ErrorCode, Guard};
 use serde_json::{Value, json};
 

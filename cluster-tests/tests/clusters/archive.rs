@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Request, Settings, eventually, write_secret};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, Request, Settings, eventually, write_secret};
 use quorate_client::api::EntryView;
 use quorate_client::{Client, Scrape, Value};
 use serde_json::json;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, Permission};
 use quorate_client::{Client, Error, Value};
 use tempfile::TempDir;

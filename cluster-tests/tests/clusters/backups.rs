@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::fill::fill;
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Request, Settings, eventually, write_secret};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::fill::fill;
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, Request, Settings, eventually, write_secret};
 use quorate_client::api::{EntryView, ErrorCode};
 use quorate_client::{Client, Value};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Caller, Cluster, PATIENCE, Request, eventually};
+use cluster_harness::{Caller, Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{BarrierAnswer, BarrierState, ErrorCode, LatchAnswer};
 use serde_json::json;
 

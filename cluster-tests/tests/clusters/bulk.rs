@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Request, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{BulkAnswer, EntryView, ErrorCode, ListAnswer, RequestAnswer};
 use serde_json::json;
 

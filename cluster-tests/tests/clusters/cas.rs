@@ -1,6 +1,6 @@
 //! Compare and swap between nodes.
 
-use cluster_tests::{Answer, Cluster, Connection, Request};
+use cluster_harness::{Answer, Cluster, Connection, Request};
 use quorate_client::Cas;
 use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Settings, eventually, sooner_than};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, Settings, eventually, sooner_than};
 
 use crate::forms::Forms;
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, Settings, eventually};
 
 use crate::backups::{refuse, succeed};
 use crate::damage::copy;

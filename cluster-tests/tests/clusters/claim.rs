@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use cluster_tests::fill::fill;
-use cluster_tests::{Cluster, Connection, Request, eventually};
+use cluster_harness::fill::fill;
+use cluster_harness::{Cluster, Connection, Request, eventually};
 use quorate_client::api::{ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState};
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Host, PATIENCE, Request, Settings, eventually};
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, Host, PATIENCE, Request, Settings, eventually};
 use rand::RngExt;
 use serde_json::Value;
 use tokio::task::JoinHandle;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use cluster_tests::fill::fill;
-use cluster_tests::load::Load;
-use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
+use cluster_harness::fill::fill;
+use cluster_harness::load::Load;
+use cluster_harness::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
     ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState, SequenceAnswer, SequenceNext,
 };

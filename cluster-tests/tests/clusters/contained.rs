@@ -1,6 +1,6 @@
 //! A bug in applying one command: it is taken back on all nodes, everything else goes on, and nobody can miss it.
 
-use cluster_tests::{Answer, Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Answer, Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{Applied, ErrorCode, FaultsAnswer, FaultsReply, StatusAnswer};
 
 /// The key on which applying panics, in this build of the nodes.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, eventually};
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, eventually};
 use quorate_client::api::{ErrorCode, Guard};
 use quorate_client::{Client, Error, Leadership, LockGuard, Session, Value};
 use rand::RngExt;

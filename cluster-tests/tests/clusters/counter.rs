@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Cluster, Request, eventually, seed};
+use cluster_harness::{Cluster, Request, eventually, seed};
 use quorate_client::api::EntryView;
 use quorate_client::{Client, Updated};
 use rand::RngExt;

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_tests::seed::seeded;
-use cluster_tests::workload::client::Nodes;
-use cluster_tests::workload::crossing::{ApiClients, declared};
-use cluster_tests::{Cluster, Request, Settings};
+use cluster_harness::drive::client::Nodes;
+use cluster_harness::drive::crossing::{ApiClients, declared};
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, Request, Settings};
 use serde_json::Value;
 
 const VISITORS: usize = 6;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Request};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, Request};
 
 /// Enough for files of which a part can be damaged, with the mark beside the log written more than once.
 const WRITES: u64 = 3_000;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster_tests::{Answer, Cluster, Connection, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Answer, Cluster, Connection, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{Applied, ErrorCode};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;

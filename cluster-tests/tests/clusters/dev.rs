@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-use cluster_tests::ports::free_addresses;
+use cluster_harness::ports::free_addresses;
 use quorate_client::DEFAULT_ENDPOINTS;
 use quorate_node::config::DEV_CLIENT_LISTEN;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Answer, Cluster, Request};
+use cluster_harness::{Answer, Cluster, Request};
 use quorate_client::Updated;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, seed};
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, seed};
 use rand::RngExt;
 use tokio::time::Instant;
 

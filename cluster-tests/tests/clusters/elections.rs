@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Request, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{
     CampaignAnswer, CampaignState, ElectionAnswer, ErrorCode, LeaderEvent, ProclaimAnswer, ResignAnswer, VacantEvent,
 };

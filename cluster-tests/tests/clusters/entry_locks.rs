@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Answer, Cluster, PATIENCE, Request, eventually};
+use cluster_harness::{Answer, Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{EntryView, ErrorCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use etcd_conformance::cases;
 use etcd_conformance::compare::{compare as compare_cases, flat, kept};
 use futures::StreamExt;

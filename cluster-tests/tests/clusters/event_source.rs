@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::ErrorCode;
 use quorate_client::{Client, Error, Value};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! A request id makes a write happen once, wherever and whenever it is sent again.
 
-use cluster_tests::{Cluster, Request};
+use cluster_harness::{Cluster, Request};
 use quorate_client::api::{EntryView, WriteAnswer};
 
 use crate::forms::Forms;

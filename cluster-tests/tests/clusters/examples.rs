@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use cluster_tests::Cluster;
+use cluster_harness::Cluster;
 use tokio::process::Command;
 
 use crate::guide::built;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster_tests::network::Rule;
-use cluster_tests::stats::{DEBUG_BUILD, in_millis, median};
-use cluster_tests::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
+use cluster_harness::network::Rule;
+use cluster_harness::stats::{DEBUG_BUILD, in_millis, median};
+use cluster_harness::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
 use tokio::time::Instant;
 
 /// Odd, so that the median is one of them.

@@ -1,7 +1,7 @@
 //! Finds show one moment, the same on every node.
 
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Request};
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, Request};
 use quorate_client::api::{EntryView, FindAnswer, Operator};
 use serde_json::json;
 

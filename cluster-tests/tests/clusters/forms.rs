@@ -1,6 +1,6 @@
 //! Every form of a write, each under a request id, and that a retry is told the first outcome.
 
-use cluster_tests::{Cluster, Request};
+use cluster_harness::{Cluster, Request};
 use serde_json::{Value, json};
 
 /// Requests that were decided, with their answers.

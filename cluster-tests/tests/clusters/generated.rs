@@ -6,10 +6,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, Settings};
 use cluster_tests::abuse::generator::{Amount, Coverage, Field, Size, run, some};
 use cluster_tests::abuse::{FROM, Load, NICENESS, Way};
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Settings};
 
 /// The token of root.
 const ROOT: &str = "7c2e3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cluster_tests::{Cluster, Settings};
+use cluster_harness::{Cluster, Settings};
 
 use crate::agents::TUTORIAL as AGENTS;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, Settings, eventually};
+use cluster_harness::{Cluster, Settings, eventually};
 use quorate_client::api::{BarrierState, ErrorCode};
 use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
 use tokio::process::{Child, Command};

@@ -2,8 +2,8 @@
 //!
 //! Together they meet each workload and each fault once; the soak has more time for them.
 
-use cluster_tests::seed::seeded;
-use cluster_tests::workload::scenarios::{Pace, named};
+use cluster_harness::drive::scenarios::{Pace, named};
+use cluster_harness::seed::seeded;
 
 async fn run(name: &str) {
     let scenario = named(name).expect("a scenario of this name");

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::workload::disk_faults::{EXIT_NO_ROOM, EXIT_STORAGE};
-use cluster_tests::{Cluster, Failures, Request, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::drive::disk_faults::{EXIT_NO_ROOM, EXIT_STORAGE};
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, Failures, Request, Settings, eventually};
 
 /// Room that is less than a node keeps free by its defaults.
 const LITTLE_ROOM: u64 = 160 << 20;

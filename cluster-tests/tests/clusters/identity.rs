@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::{Cluster, Request, Settings, eventually, sooner_than};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::{Cluster, Request, Settings, eventually, sooner_than};
 
 /// How long a node must keep out. Several election timeouts of the default settings.
 const KEPT_OUT: Duration = Duration::from_secs(3);

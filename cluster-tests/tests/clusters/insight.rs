@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::Duration;
 
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, PATIENCE, Request, eventually};
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, PATIENCE, Request, eventually};
 use quorate_client::{MetricKind, Scrape};
 use serde_json::Value;
 

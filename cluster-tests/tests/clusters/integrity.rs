@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::Load;
-use cluster_tests::{Cluster, Request, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::Load;
+use cluster_harness::{Cluster, Request, eventually};
 use quorate_client::{Client, Scrape, Value};
 use quorate_machine::codec;
 use quorate_machine::digest::RowHasher;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cluster_harness::load::assert_durable;
+use cluster_harness::written::Writes;
+use cluster_harness::{Cluster, Request};
 use cluster_tests::kept::{self, BACKUP, Claim, MANIFEST, Manifest, NODES};
-use cluster_tests::load::assert_durable;
-use cluster_tests::written::Writes;
-use cluster_tests::{Cluster, Request};
 
 use crate::backups::succeed;
 
@@ -77,7 +77,7 @@ async fn reads(archive: &str) {
 
 /// The backup makes a cluster of its own.
 async fn restores(home: &Path, backup: &Path) {
-    let mut cluster = Cluster::new(cluster_tests::Settings::with_ids([1]));
+    let mut cluster = Cluster::new(cluster_harness::Settings::with_ids([1]));
     let data = cluster.data_dir(1);
     let join = format!("1={}", cluster.peer_address(1));
     let arguments = [

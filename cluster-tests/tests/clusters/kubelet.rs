@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use cluster_tests::{PATIENCE, Request, eventually, write_secret};
+use cluster_harness::{PATIENCE, Request, eventually, write_secret};
 use quorate_client::Client;
 use quorate_client::api::MemberRole;
 use quorate_node::EXIT_REMOVED;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::StatusAnswer;
 use quorate_machine::level::{FIRST, NEXT};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, eventually};
+use cluster_harness::{Cluster, PATIENCE, eventually};
 use quorate_client::testing::TestCluster;
 use quorate_client::{Client, Mirror, Op};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Caller, Cluster, Connection, PATIENCE, Request, eventually};
+use cluster_harness::{Caller, Cluster, Connection, PATIENCE, Request, eventually};
 use quorate_client::api::{
     AcquireAnswer, CheckAnswer, EntryView, ErrorCode, LockAnswer, LockState, ReleaseAnswer, WriteAnswer,
 };

@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cluster_tests::ports::free_addresses;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::ports::free_addresses;
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::Scrape;
 
 use super::guide::built;

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, Connection, Request, Settings, eventually};
 use quorate_client::Client;
 use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
 use quorate_node::EXIT_REMOVED;
@@ -186,7 +186,7 @@ async fn what_would_harm_the_cluster_is_refused_with_the_reason() {
     let other = refusal(&cluster, leader, Request::post("/v1/cluster/members", add)).await;
     let known = foreign.status(9).await.unwrap().cluster_id;
     assert!(other.contains(&known), "{other}");
-    let nobody = cluster_tests::ports::free_addresses(1);
+    let nobody = cluster_harness::ports::free_addresses(1);
     let add = format!("{{\"id\":8,\"peer_addr\":\"{}\"}}", nobody[0]);
     let absent = refusal(&cluster, leader, Request::post("/v1/cluster/members", add)).await;
     assert!(absent.contains("start it first"), "{absent}");
@@ -209,7 +209,7 @@ async fn a_node_that_waits_is_taken_in_by_name_and_gives_its_vote_back() {
     let mut cluster = Cluster::start().await;
     // It knows nobody of the cluster, so it waits to be asked.
     cluster.add_node(4);
-    let nobody = cluster_tests::ports::free_addresses(1);
+    let nobody = cluster_harness::ports::free_addresses(1);
     cluster.set_flag(4, "--join", format!("1={}", nobody[0]));
     cluster.start_node(4);
     let address = cluster.peer_address(4).to_string();

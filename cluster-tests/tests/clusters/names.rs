@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use serde_json::{Value, json};
 
 /// Four keys that look alike to whoever makes texts of them as best they can; one of them is what the others would become.

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Request, Settings, eventually};
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, Request, Settings, eventually};
 
 use crate::kubelet::{ip, run};
 

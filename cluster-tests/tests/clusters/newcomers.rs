@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, PATIENCE, Settings, eventually, write_secret};
+use cluster_harness::{Cluster, PATIENCE, Settings, eventually, write_secret};
 use quorate_client::Client;
 use quorate_client::api::{ErrorCode, MemberRole};
 use quorate_machine::types::{Action, Change, Command, ContentKind, Key, Value, WriteOp};

@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, Settings, eventually};
 
 use crate::damage::copy;
 
 /// A node whose database of the state is that of an earlier time, beside a log that has been purged since. The snapshot
 /// that the purge relied on is there. All of it on one disk: no other node could help.
-async fn node_with_an_old_state() -> (Cluster, cluster_tests::written::Writes) {
+async fn node_with_an_old_state() -> (Cluster, cluster_harness::written::Writes) {
     let settings = Settings::with_ids([1]).flag("--snapshot-every-entries", 100).flag("--keep-log-entries", 20);
     let mut cluster = Cluster::start_with(settings).await;
     let old = Load::start(&cluster, 8, "old");

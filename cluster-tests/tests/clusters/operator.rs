@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use cluster_tests::ports::free_addresses;
-use cluster_tests::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
+use cluster_harness::ports::free_addresses;
+use cluster_harness::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{
     ErrorCode, Grant, NodeCaller, NodeCallersAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeResourceKind, Permission,
     RequestAnswer,

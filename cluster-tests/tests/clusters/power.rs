@@ -1,7 +1,7 @@
 //! All nodes lose their power at once: what was acknowledged before is on their disks.
 
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Cluster, Settings, seed};
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Cluster, Settings, seed};
 use rand::RngExt;
 
 use crate::disk::Disk;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_tests::{Cluster, PATIENCE, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Settings, eventually};
 use quorate_client::api::{ErrorCode, Grant, Permission, Problem, QuotaRequest, QuotaState};
 use quorate_client::{Client, Error, Value};
 

@@ -1,6 +1,6 @@
 //! Reads are linearizable on every node.
 
-use cluster_tests::{Cluster, Connection, Request, eventually};
+use cluster_harness::{Cluster, Connection, Request, eventually};
 use quorate_client::api::EntryView;
 
 /// Reads while a node is down: a line of the log for each would show.
@@ -92,7 +92,7 @@ async fn a_node_cut_off_from_the_others_refuses_linearizable_reads() {
     let read = Request::get("/v1/kv/cut-off").header("Request-Timeout", "1000");
     let answer = read.send(cluster.client_address(alone)).await.unwrap();
     assert_eq!(answer.status / 100, 5, "without a quorum nobody knows what is current: {}", answer.text());
-    let reason = eventually("the node says that it is not ready", cluster_tests::cluster::PATIENCE, async || {
+    let reason = eventually("the node says that it is not ready", cluster_harness::cluster::PATIENCE, async || {
         match cluster.is_ready(alone).await {
             Ok(()) => Err("it says that it is ready".to_owned()),
             Err(reason) => Ok(reason),

@@ -3,10 +3,10 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Request, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, Request, Settings, eventually};
 
 use rand::RngExt;
 

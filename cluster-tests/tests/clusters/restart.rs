@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::{Cluster, Request, Settings, eventually, sooner_than};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::{Cluster, Request, Settings, eventually, sooner_than};
 use quorate_client::api::StatusAnswer;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::stats::DEBUG_BUILD;
-use cluster_tests::{Cluster, Settings};
+use cluster_harness::stats::DEBUG_BUILD;
+use cluster_harness::{Cluster, Settings};
 use quorate_client::{Client, Value};
 
 const WRITERS: usize = 8;

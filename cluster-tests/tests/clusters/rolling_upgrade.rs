@@ -7,20 +7,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cluster_tests::history::Recorder;
-use cluster_tests::history::record::Fault;
-use cluster_tests::seed::seeded;
-use cluster_tests::workload::Workload;
-use cluster_tests::workload::accounts::Accounts;
-use cluster_tests::workload::client::Manner;
-use cluster_tests::workload::driver::{Plan, Staff};
-use cluster_tests::workload::locks::Locks;
-use cluster_tests::workload::nemesis::Nemesis;
-use cluster_tests::workload::registers::Registers;
-use cluster_tests::workload::scenarios::Pace;
-use cluster_tests::workload::set::Set;
-use cluster_tests::workload::tasks::Tasks;
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::drive::client::Manner;
+use cluster_harness::drive::driver::{Plan, Staff};
+use cluster_harness::drive::nemesis::Nemesis;
+use cluster_harness::drive::scenarios::Pace;
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_histories::Recorder;
+use cluster_histories::record::Fault;
+use cluster_histories::workload::Workload;
+use cluster_histories::workload::accounts::Accounts;
+use cluster_histories::workload::locks::Locks;
+use cluster_histories::workload::registers::Registers;
+use cluster_histories::workload::set::Set;
+use cluster_histories::workload::tasks::Tasks;
 use quorate_machine::level::NEXT;
 use rand::rngs::StdRng;
 

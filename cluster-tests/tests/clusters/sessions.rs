@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Caller, Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Caller, Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{
     Applied, BarrierAnswer, ErrorCode, ListAnswer, LockAnswer, Problem, RenewAnswer, Renewal, RenewedAnswer,
     SessionAnswer, SessionEnded, SessionView, WriteAnswer,

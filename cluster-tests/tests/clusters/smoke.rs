@@ -1,6 +1,6 @@
 //! Every node serves, and reports itself and the cluster. `crossing` asks every route in every state.
 
-use cluster_tests::{Answer, Cluster, Request};
+use cluster_harness::{Answer, Cluster, Request};
 use quorate_client::api::{DigestAnswer, EntryView, LimitsAnswer, Role, StatusAnswer, VersionAnswer, WriteAnswer};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::load::{Load, assert_durable};
-use cluster_tests::{Answer, Cluster, Connection, Request, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::load::{Load, assert_durable};
+use cluster_harness::{Answer, Cluster, Connection, Request, Settings, eventually};
 use quorate_client::api::{Applied, ErrorCode, QuotaRequest};
 use quorate_client::{Client, Error, Value};
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use cluster_tests::{Cluster, Request};
+use cluster_harness::{Cluster, Request};
 use quorate_client::api::{AnswerLine, EntryView, WriteAnswer};
 use serde_json::json;
 

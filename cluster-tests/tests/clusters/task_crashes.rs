@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, eventually};
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, eventually};
 use quorate_client::api::{ErrorCode, TaskSpec, TaskState};
 use quorate_client::{Client, RequestId, Task, TaskQueue, Value as Content};
 use rand::rngs::StdRng;

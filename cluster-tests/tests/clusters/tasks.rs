@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Answer, Cluster, Request, Settings, eventually};
+use cluster_harness::{Answer, Cluster, Request, Settings, eventually};
 use quorate_client::api::{
     ErrorCode, Problem, QueueStats, TaskAnswer, TaskClaimAnswer, TaskScheduled, TaskState, TasksScheduled,
 };

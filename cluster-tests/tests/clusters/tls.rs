@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually, write_secret};
 use quorate_client::{Client, ClientBuilder, Value};
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster_tests::ports::{Ports, free_addresses};
-use cluster_tests::{PATIENCE, Request, eventually, write_secret};
+use cluster_harness::ports::{Ports, free_addresses};
+use cluster_harness::{PATIENCE, Request, eventually, write_secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

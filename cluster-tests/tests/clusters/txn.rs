@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use cluster_tests::{Answer, Cluster, Request, seed};
+use cluster_harness::{Answer, Cluster, Request, seed};
 use quorate_client::api::{EntryView, ErrorCode, TxnAnswer, TxnResult};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

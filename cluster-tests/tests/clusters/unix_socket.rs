@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use cluster_tests::{Cluster, PATIENCE, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Settings, eventually};
 use quorate_client::{Client, Value};
 use tempfile::TempDir;
 
@@ -70,7 +70,7 @@ async fn curl_the_command_line_and_clients_reach_a_node_by_its_socket() {
 async fn a_second_node_and_a_file_at_the_path_are_refused_with_what_to_do() {
     let dir = tempfile::tempdir().expect("a directory");
     let _cluster = cluster(&dir, Settings::with_ids([1])).await;
-    let addresses = cluster_tests::ports::free_addresses(2);
+    let addresses = cluster_harness::ports::free_addresses(2);
     let start = |path: &PathBuf| {
         let mut node = Command::new(built("quorate-node"));
         node.args(["--dev", "--client-listen", &addresses[0].to_string(), "--peer-listen", &addresses[1].to_string()]);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_tests::cluster::PATIENCE;
-use cluster_tests::feed::{Acknowledged, Feed};
-use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
+use cluster_harness::cluster::PATIENCE;
+use cluster_harness::feed::{Acknowledged, Feed};
+use cluster_harness::seed::seeded;
+use cluster_harness::{Cluster, Connection, Request, Settings, eventually};
 use futures::TryStreamExt;
 use quorate_client::api::{ErrorCode, ListAnswer, WriteAnswer};
 use quorate_client::{Client, Error, Op, Value, Watch, Watched};

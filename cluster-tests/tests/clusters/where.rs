@@ -1,7 +1,7 @@
 //! Changes of everything that matches: each entry once, whatever is sent twice.
 
-use cluster_tests::fill::fill;
-use cluster_tests::{Cluster, Request};
+use cluster_harness::fill::fill;
+use cluster_harness::{Cluster, Request};
 use quorate_client::api::{BulkOutcome, CountAnswer, DigestAnswer, EntryView, WhereAnswer};
 use serde_json::{Value, json};
 

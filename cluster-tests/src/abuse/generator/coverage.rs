@@ -88,7 +88,7 @@ mod tests {
     use super::super::combination::{Caller, Combination, Sources};
     use super::super::operations::Operation;
     use super::*;
-    use crate::http::Request;
+    use cluster_harness::http::Request;
 
     #[test]
     fn a_combination_and_a_resource_that_were_not_met_are_named() {

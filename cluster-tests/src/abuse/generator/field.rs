@@ -13,8 +13,8 @@ use super::combination::Caller;
 use super::gauges::Rest;
 use super::operations::{HELD, LARGE, Operation, PREFIX, operations};
 use crate::abuse::user::{create_powerless, create_tenant, create_user};
-use crate::cluster::Cluster;
-use crate::http::{Answer, Request};
+use cluster_harness::cluster::Cluster;
+use cluster_harness::http::{Answer, Request};
 
 /// How long what was held may take to be given back once who held it is gone.
 const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(25);

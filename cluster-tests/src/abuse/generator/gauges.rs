@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::http::Request;
+use cluster_harness::http::Request;
 
 /// Metrics that go up while somebody holds something and down again when it is given back, with what their names go on with.
 const HELD: [&str; 7] = [

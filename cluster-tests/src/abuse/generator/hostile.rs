@@ -17,7 +17,7 @@ use super::notes::Notes;
 use crate::abuse::asker::Asker;
 use crate::abuse::attacks::{connect, stay};
 use crate::abuse::frames;
-use crate::http::Request;
+use cluster_harness::http::Request;
 
 /// Requests at once over a connection of HTTP/1.1 or of a client that reads.
 const AT_ONCE: usize = 10;

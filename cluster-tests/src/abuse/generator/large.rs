@@ -5,7 +5,7 @@
 
 use super::operations::Operation;
 use crate::abuse::way::{self, PREFIX_BYTES, Way};
-use crate::http::Request;
+use cluster_harness::http::Request;
 
 /// The length of the field that is added to a head.
 const HEAD_BYTES: usize = 8 * 1024;

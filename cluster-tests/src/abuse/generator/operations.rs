@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::dear::dear_body;
 use crate::abuse::way::{self, Way};
-use crate::http::Request;
-use crate::workload::crossing::{Known, declared, request_of};
+use cluster_harness::drive::crossing::{Known, declared, request_of};
+use cluster_harness::http::Request;
 
 /// How all names begin that tenants have: those that requests of the crossing test are about, and these.
 pub const PREFIX: &str = "x";

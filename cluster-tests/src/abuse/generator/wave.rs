@@ -133,7 +133,7 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
-    use crate::http::Request;
+    use cluster_harness::http::Request;
 
     fn operations() -> Vec<Arc<Operation>> {
         let of = |way| {
