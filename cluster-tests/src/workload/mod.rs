@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod aged;
+pub mod bounded;
 pub mod client;
 pub mod clock_faults;
 pub mod counters;
