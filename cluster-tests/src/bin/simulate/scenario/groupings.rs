@@ -23,7 +23,7 @@ const BOUNDED_ROUNDS: u64 = 6;
 const BURST: std::ops::Range<usize> = 3..14;
 /// How long a node stands still in a round, milliseconds.
 const STANDS_STILL: std::ops::Range<u64> = 100..1_200;
-/// Within so many milliseconds a prefix is counted, since the leader looks every two seconds; and what is short ends by itself.
+/// Within so many milliseconds prefixes are counted, since the leader looks every two seconds; and what is short ends by itself.
 const COUNTED_WITHIN: u64 = 2_600;
 const ENDED_WITHIN: u64 = 300;
 /// How long each answer is awaited, and all of a round, milliseconds.
@@ -52,7 +52,7 @@ impl Stage {
         let puts = bounded::to_begin_with(&mut self.dice);
         self.fill_for_groupings(puts)?;
         // Until a prefix is counted its quota refuses nothing.
-        self.steps(COUNTED_WITHIN)?;
+        self.until_counted()?;
         (0..BOUNDED_ROUNDS).try_for_each(|number| self.bounded_round(number))?;
         match bounded::TO_BE_MET.iter().find(|name| !self.met.contains_key(*name)) {
             Some(name) => Err(format!("never met: {name}; met: {:?}", self.met)),
@@ -102,7 +102,11 @@ impl Stage {
         let another = followers.iter().copied().find(|id| *id != one).expect("there are two");
         let asked = if self.dice.random_ratio(1, 4) { another } else { leader };
         self.ask_for(asked, lanes, bounded::met)?;
-        self.steps(if number.is_multiple_of(2) { COUNTED_WITHIN } else { ENDED_WITHIN })?;
+        // In the other rounds nothing is counted yet, or not all, as somebody dies.
+        if number.is_multiple_of(2) {
+            self.until_counted()?;
+        }
+        self.steps(ENDED_WITHIN)?;
         let dies: &[HostId] = match self.dice.random_range(0..3) {
             0 => &[one],
             1 => &followers,
@@ -124,6 +128,18 @@ impl Stage {
             self.meet("a follower stood still");
         }
         Ok(Cast { leader, followers, one })
+    }
+
+    /// Waits until the leader has counted what quotas are set on, and no longer: what is flushed by then nobody applies again.
+    fn until_counted(&mut self) -> Found {
+        for _ in 0..COUNTED_WITHIN {
+            let leader = self.world.leader().and_then(|leader| self.world.parts(leader));
+            if leader.is_some_and(|parts| matches!(parts.app.state().has_counting_work(), Ok(false))) {
+                break;
+            }
+            self.world.step()?;
+        }
+        Ok(())
     }
 
     /// Asks in lanes, and notes what the answers show.
