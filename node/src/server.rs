@@ -14,6 +14,7 @@ use futures::future::OptionFuture;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
+use quorate_machine::machine::Bounds;
 use quorate_machine::{codec, level};
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::api::{Api, ApiSettings};
@@ -148,6 +149,8 @@ pub struct Surroundings {
     pub room: Option<RoomProbe>,
     /// How long applied entries may stay out of the durable state.
     pub flush_every: Duration,
+    /// What entries are applied within: the same on all nodes of a cluster, and always.
+    pub bounds: Bounds,
     /// Runtimes that serve connections of clients beside the one that the node runs in.
     pub client_threads: Vec<Handle>,
     /// Called at the first fault of the log, after which the node must not say another word.
@@ -167,6 +170,7 @@ impl Default for Surroundings {
             log: LogOptions::default(),
             room: None,
             flush_every: StateOptions::new(0).flush_every,
+            bounds: Bounds::default(),
             client_threads: Vec::new(),
             on_fatal: Arc::new(end_process),
             on_started: Box::new(|_, _| {}),
@@ -380,6 +384,7 @@ impl Opened {
         let options = StateOptions {
             snapshot_entries_min: config.snapshot_every_entries,
             flush_every: surroundings.flush_every,
+            bounds: surroundings.bounds,
             ..StateOptions::new(config.node_id)
         };
         let (machine, state) = StateMachine::open(data_dir, options).map_err(ServerError::of)?;

@@ -5,6 +5,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use quorate_machine::machine::Bounds;
 use quorate_node::config::Config;
 use quorate_node::server::{self, Ended, Surroundings};
 use quorate_node_replica::app::App;
@@ -129,6 +130,8 @@ pub struct Host {
     pub config: Config,
     /// Its disk.
     pub disk: Arc<Disk>,
+    /// What its node applies entries within.
+    bounds: Bounds,
     /// The node on it, if one runs.
     pub running: Option<Running>,
     /// Stands still until then, milliseconds of virtual time.
@@ -152,8 +155,8 @@ pub enum End {
 
 impl Host {
     /// A host that is switched off.
-    pub fn new(id: HostId, config: Config, disk: Arc<Disk>) -> Self {
-        Self { id, config, disk, running: None, paused_until: 0, wall_offset: 0, pace: 1_000 }
+    pub fn new(id: HostId, config: Config, disk: Arc<Disk>, bounds: Bounds) -> Self {
+        Self { id, config, disk, bounds, running: None, paused_until: 0, wall_offset: 0, pace: 1_000 }
     }
 
     /// Starts its node at so many milliseconds of virtual time.
@@ -170,6 +173,7 @@ impl Host {
             log: LogOptions { segment_bytes: SEGMENT_BYTES, disk: Some(self.disk.clone()), ..LogOptions::default() },
             room: Some(Arc::new(move || Ok(disk.room()))),
             flush_every: FLUSH_EVERY,
+            bounds: self.bounds,
             client_threads: Vec::new(),
             on_fatal: Arc::new(move |why| {
                 // The first reason counts; it is told once only, too.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use cluster_harness::{Answer, Connection, Request};
+use quorate_machine::machine::Bounds;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::task::JoinHandle;
@@ -39,7 +40,7 @@ pub fn carry(load: Load, rounds: u64, seed: u64, dir: &Path) -> Outcome {
     quorate_threads::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
     // No snapshot in between.
-    let sizes = Sizes { snapshot_every: 1_000_000, keep_log: 1_000_000 };
+    let sizes = Sizes { snapshot_every: 1_000_000, keep_log: 1_000_000, bounds: Bounds::default() };
     let mut world = World::new(dir.to_owned(), 3, sizes, &mut dice);
     let carried = ask_again_and_again(&mut world, load, rounds);
     let operations = rounds * CLIENTS as u64;

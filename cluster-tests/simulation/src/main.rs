@@ -12,6 +12,7 @@ mod facts;
 mod host;
 mod host_network;
 mod load;
+mod lowered;
 mod network;
 mod objects;
 mod outcome;
@@ -70,7 +71,7 @@ struct Args {
     /// For how long, instead of so many seeds
     #[arg(long)]
     minutes: Option<u64>,
-    /// Begin no other seed once one has broken a promise
+    /// Begin no other seed once one has broken a promise, and tell of each seed
     #[arg(long, conflicts_with = "only")]
     until_broken: bool,
     /// How many at a time [default: one for each processor]
@@ -206,6 +207,13 @@ impl Progress {
         Self { bar, begun: Instant::now(), minutes_told: AtomicU64::new(0) }
     }
 
+    /// Tells of one seed of a hunt: when it ended, how long it took, and what came of it.
+    fn tell_seed(&self, outcome: &Outcome, took: Duration) {
+        let (seconds, took) = (self.begun.elapsed().as_secs(), took.as_secs());
+        let came = if outcome.broken.is_empty() { "nothing found" } else { "found" };
+        self.bar.suspend(|| println!("{seconds:5} s  seed {}, {took} s: {came}", outcome.seed));
+    }
+
     fn tell(&self, sum: &Sum) {
         let done = format!("{} operations, {} faults, {} broken", sum.operations, sum.faults, sum.broken.len());
         let seconds = self.begun.elapsed().as_secs();
@@ -235,7 +243,11 @@ fn many(args: &Args) -> ExitCode {
                     if until.map_or(number >= args.seeds, |until| Instant::now() >= until) {
                         return;
                     }
+                    let begun = Instant::now();
                     let outcome = without_the_machine(in_process(first.wrapping_add(number), args), args);
+                    if args.until_broken {
+                        progress.tell_seed(&outcome, begun.elapsed());
+                    }
                     progress.bar.suspend(|| outcome.tell(&args.story()));
                     // A step that is too long is another matter: the machine may be what is slow.
                     is_broken.fetch_or(!outcome.broken.is_empty(), Ordering::Relaxed);

@@ -24,6 +24,7 @@ use cluster_histories::workload::set::Set;
 use cluster_histories::workload::tasks::Tasks;
 use cluster_histories::{History, Recorder};
 use futures::FutureExt;
+use quorate_machine::machine::Bounds;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -32,6 +33,7 @@ use tokio::task::JoinHandle;
 use crate::address::{CLIENTS, address};
 use crate::clock;
 use crate::host_network;
+use crate::lowered;
 use crate::outcome::Outcome;
 use crate::scenario::archive;
 use crate::watch::{Last, Watch};
@@ -82,7 +84,8 @@ impl Plan {
     fn draw(dice: &mut StdRng) -> Self {
         let nodes = *[3, 3, 3, 3, 5].choose(dice).expect("not empty");
         let snapshot_every = *[20, 100, 1_000, 100_000].choose(dice).expect("not empty");
-        let sizes = Sizes { snapshot_every, keep_log: *[0, 10, 1_000].choose(dice).expect("not empty") };
+        let keep_log = *[0, 10, 1_000].choose(dice).expect("not empty");
+        let sizes = Sizes { snapshot_every, keep_log, bounds: Bounds::default() };
         // Few kinds at a time get further than all at once.
         let count = dice.random_range(1..=6);
         let wounds: Vec<Wound> = WOUNDS.sample(dice, count).copied().collect();
@@ -139,7 +142,9 @@ pub fn run(seed: u64, dir: &Path, tell: bool) -> (Outcome, Option<History>) {
     clock::simulate(seed);
     quorate_threads::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
-    let plan = Plan::draw(&mut dice);
+    let mut plan = Plan::draw(&mut dice);
+    // Drawn apart, so that each seed does the same as ever but for this.
+    plan.sizes.bounds = lowered::by_chance(seed);
     let mut world = World::new(dir.to_owned(), plan.nodes, plan.sizes, &mut dice);
     if plan.has_tasks {
         world.keep_clocks_of_a_majority();

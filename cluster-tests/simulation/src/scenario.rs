@@ -17,12 +17,14 @@ use clap::ValueEnum;
 use cluster_harness::{Answer, Request};
 use openraft::async_runtime::WatchReceiver;
 use quorate_client::api::{Applied, ErrorCode};
+use quorate_machine::machine::Bounds;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::address::HostId;
 use crate::clock;
+use crate::lowered;
 use crate::outcome::Outcome;
 use crate::world::{Sizes, World};
 
@@ -91,7 +93,7 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
     clock::simulate(seed);
     quorate_threads::background::simulate_on_this_thread();
     let mut dice = StdRng::seed_from_u64(seed);
-    let world = World::new(dir.to_owned(), scenario.nodes(), scenario.sizes(), &mut dice);
+    let world = World::new(dir.to_owned(), scenario.nodes(), scenario.sizes(seed), &mut dice);
     let (met, counted) = Default::default();
     let mut stage = Stage { world, dice, tell, operations: 0, met, counted };
     let played = match scenario {
@@ -107,7 +109,7 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::RemovedWithoutAWord => stage.removed_without_a_word(),
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
-        Scenario::Groupings => stage.groupings(),
+        Scenario::Groupings => stage.groupings(lowered::is_lowered_for_groupings(seed)),
         Scenario::ClocksInTurn => stage.clocks_in_turn(),
         Scenario::Archive => stage.archive(seed),
         Scenario::ArchiveApart => stage.archive_apart(),
@@ -137,10 +139,12 @@ impl Scenario {
         }
     }
 
-    fn sizes(self) -> Sizes {
+    fn sizes(self, seed: u64) -> Sizes {
+        let usual = Sizes { snapshot_every: 1_000, keep_log: 1_000, bounds: Bounds::default() };
         match self {
-            Self::MembersOfASnapshot => Sizes { snapshot_every: 20, keep_log: 0 },
-            _ => Sizes { snapshot_every: 1_000, keep_log: 1_000 },
+            Self::MembersOfASnapshot => Sizes { snapshot_every: 20, keep_log: 0, ..usual },
+            Self::Groupings => Sizes { bounds: lowered::for_groupings(seed), ..usual },
+            _ => usual,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use cluster_harness::{Answer, Connection, Request};
 use cluster_histories::Recorder;
 use cluster_histories::record::Fault;
+use quorate_machine::machine::Bounds;
 use quorate_node::config::{Args, Config};
 use quorate_node_replica::app::archive::ArchiveSettings;
 use quorate_store::quarantine::{self, Cause, Quarantine};
@@ -54,6 +55,8 @@ pub struct Sizes {
     pub snapshot_every: u64,
     /// Entries kept behind a snapshot.
     pub keep_log: u64,
+    /// What every node applies entries within, from its first start on.
+    pub bounds: Bounds,
 }
 
 /// See the top of the file.
@@ -146,7 +149,7 @@ impl World {
 
     fn add_host(&mut self, id: HostId) {
         let disk = Arc::new(Disk::new(StdRng::seed_from_u64(self.dice.random())));
-        let host = Host::new(id, self.config(id), disk);
+        let host = Host::new(id, self.config(id), disk, self.sizes.bounds);
         self.hosts.insert(id, host);
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use openraft::EntryPayload;
 use quorate_feed::ChangeSet;
 use quorate_machine::codec::CodecError;
-use quorate_machine::machine::{self, Applied, Applier, Contained, ContainedWork, Fault, Layered, Vars, View};
+use quorate_machine::machine::{self, Applied, Applier, Bounds, Contained, ContainedWork, Fault, Layered, Vars, View};
 use quorate_machine::query::StateFault;
 use quorate_machine::types::{NodeDisk, Revision, WallMillis};
 use quorate_machine::{command_codec, limits};
@@ -112,14 +112,15 @@ impl Committer {
         let db = self.shared.db_owned();
         let view = LatestView(&db);
         let entries = entries.into_iter();
+        let bounds = self.shared.bounds;
         // A fault that is left is of this node alone, or of a newer build.
         let decided = machine::applying(|is_containing| {
-            let applier = Applier::new(&view, self.record.vars.clone()).containing(is_containing);
+            let applier = Applier::new(&view, self.record.vars.clone()).within(bounds).containing(is_containing);
             apply_group(Reached::new(&self.record), applier, entries.clone())
         });
         let (reached, answers, mut applied, bytes) = decided??;
         if self.shared.checks_groups && answers.len() > 1 {
-            let before = (&self.record, self.record.vars.clone());
+            let before = (&self.record, self.record.vars.clone(), bounds);
             watchdog::aside(|| check_group(&view, before, entries.clone().zip(&answers), &applied))?;
         }
         self.tell_contained(&applied.contained);
@@ -230,7 +231,7 @@ fn apply_group<'e, 'r>(
 /// the group came to, or this node would differ from others that group the same entries otherwise.
 fn check_group<'e, 'a>(
     view: &LatestView<'_>,
-    (record, mut vars): (&AppliedRecord, Vars),
+    (record, mut vars, bounds): (&AppliedRecord, Vars, Bounds),
     entries: impl Iterator<Item = (&'e LogEntry, &'a BatchReply)>,
     group: &Applied,
 ) -> Result<(), StateFault> {
@@ -239,7 +240,7 @@ fn check_group<'e, 'a>(
     for (entry, answer) in entries {
         let one = machine::applying(|is_containing| {
             let mut reached = reached.clone();
-            let mut applier = Applier::new(&rows, vars.clone()).containing(is_containing);
+            let mut applier = Applier::new(&rows, vars.clone()).within(bounds).containing(is_containing);
             let answer = apply_entry(&mut reached, &mut applier, entry)?;
             Ok((reached, answer, applier.finish()))
         });

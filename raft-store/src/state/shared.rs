@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use quorate_feed::Feed;
-use quorate_machine::machine::{self, Fault, Sizes};
+use quorate_machine::machine::{self, Bounds, Fault, Sizes};
 use quorate_machine::query::{ReadPosition, Snapshot as _, StateFault};
 use quorate_machine::types::{Revision, WallMillis};
 use quorate_threads::uptime::Uptime;
@@ -69,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     /// [`StateOptions::checks_groups`].
     pub(crate) checks_groups: bool,
+    /// [`StateOptions::bounds`].
+    pub(crate) bounds: Bounds,
     /// Index of the last entry that was answered here, to whoever proposed it here.
     pub(crate) answered: AtomicU64,
     pub(crate) digests: Digests,
@@ -140,6 +142,7 @@ impl Shared {
             revision_mark: Watermark::new(at.revision),
             feed: Feed::new(at.revision, options.feed_bytes_max),
             checks_groups: options.checks_groups,
+            bounds: options.bounds,
             answered: AtomicU64::new(0),
             digests,
             work: WorkCounters::default(),

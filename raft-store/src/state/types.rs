@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use quorate_machine::keyspace::fault::FaultCounts;
 use quorate_machine::level::{Level, TooNew};
-use quorate_machine::machine::Sizes;
+use quorate_machine::machine::{Bounds, Sizes};
 use quorate_machine::query::ReadPosition;
 use quorate_machine::types::Revision;
 
@@ -62,6 +62,9 @@ pub struct StateOptions {
     /// Whether each group of entries is applied a second time, one by one, and both are compared: a difference stops the node. Twice
     /// the work, so only builds with debug assertions do it unasked.
     pub checks_groups: bool,
+    /// What entries are applied within. What they come to depends on it, so all nodes of a cluster keep to the same from their first entry on: a
+    /// node to its limits, and only a simulation to lower bounds. Dry runs are judged by a node's.
+    pub bounds: Bounds,
 }
 
 /// The variable that has a process check groups in any build, as long searches do; 0 has none check them, for those who count what
@@ -85,6 +88,7 @@ impl StateOptions {
             snapshot_free_bytes_min: 256 << 20,
             feed_bytes_max: 32 << 20,
             checks_groups: checks_groups(),
+            bounds: Bounds::default(),
         }
     }
 }

@@ -42,22 +42,24 @@ const READS: std::ops::RangeInclusive<u64> = 11..=14;
 /// A quota of bytes that middle and large entries exceed, each kind by itself.
 const LITTLE: u64 = 15_000_000;
 /// Tasks of one queue, and the bytes of their payloads: a claim stops at some of those that are due.
-const TASKS: u64 = 24;
+const TASKS: u64 = 12;
 const TASK_BYTES: usize = 700_000;
+/// The shortest lease that is accepted, milliseconds.
+pub(super) const LEASE_MS: u64 = 1_000;
 /// Tasks that are scheduled right before a claim.
-const SCHEDULED: u64 = 8;
+const SCHEDULED: u64 = 6;
 /// Prefixes with a quota now and then.
 const PREFIXES: [&str; 4] = ["b%2F", "c%2F", "w%2F", "q%2F"];
 
 /// Results that each run has to show.
 pub const TO_BE_MET: [&str; 3] = [TOO_LARGE, GOES_ON, QUOTA_SET];
 
-const TOO_LARGE: &str = "a range or a transaction was too large";
-const GOES_ON: &str = "a change of many entries went on later";
+pub(super) const TOO_LARGE: &str = "a range or a transaction was too large";
+pub(super) const GOES_ON: &str = "a change of many entries went on later";
 const WHOLE: &str = "a change of many entries was whole";
 const QUOTA_SET: &str = "a quota was set";
-const QUOTA_EXCEEDED: &str = "a quota was exceeded";
-const CLAIMED: &str = "tasks of many bytes were claimed";
+pub(super) const QUOTA_EXCEEDED: &str = "a quota was exceeded";
+pub(super) const CLAIMED: &str = "tasks of many bytes were claimed";
 
 /// All that write much in one run, and what they met.
 #[derive(Debug, Clone, Default)]
@@ -238,15 +240,15 @@ pub fn draw(dice: &mut StdRng) -> Vec<Request> {
 }
 
 /// JSON of this length, bytes.
-fn text(bytes: usize) -> String {
+pub(super) fn text(bytes: usize) -> String {
     format!("\"{}\"", "t".repeat(bytes.saturating_sub(2)))
 }
 
-fn quota_of(prefix: &str) -> String {
+pub(super) fn quota_of(prefix: &str) -> String {
     format!("/v1/quotas/prefixes/{prefix}")
 }
 
-fn middle_key(number: u64) -> String {
+pub(super) fn middle_key(number: u64) -> String {
     format!("b%2F{number:04}")
 }
 
@@ -267,15 +269,15 @@ fn put_document(number: u64, dice: &mut StdRng) -> Request {
     Request::put(&format!("w%2F{number:05}"), format!("{{\"n\":0,\"text\":{text}}}"))
 }
 
-fn remove(key: &str) -> Request {
+pub(super) fn remove(key: &str) -> Request {
     Request::new("DELETE", format!("/v1/kv/{key}"))
 }
 
-fn with_bytes(target: &str, bytes: u64) -> Request {
+pub(super) fn with_bytes(target: &str, bytes: u64) -> Request {
     Request::new("PUT", target).json(format!("{{\"bytes\":{bytes}}}"))
 }
 
-fn update_where(dice: &mut StdRng) -> Request {
+pub(super) fn update_where(dice: &mut StdRng) -> Request {
     let number: u32 = dice.random();
     let body = format!("{{\"prefix\":\"w/\",\"where\":[],\"patch\":{{\"n\":{number}}},\"limit\":1000}}");
     Request::post("/v1/update_where", body)
@@ -285,12 +287,12 @@ fn update_where(dice: &mut StdRng) -> Request {
 const ALL: &str = r#"{"key":"Yi8=","range_end":"YjA="}"#;
 
 /// A removal of a range as a client of etcd sends it: of more than a transaction may change, so that it is refused.
-fn range_of_all() -> Request {
+pub(super) fn range_of_all() -> Request {
     Request::post("/v3/kv/deleterange", ALL)
 }
 
 /// The same behind a put of `q/t`, which must not be made either.
-fn range_in_transaction() -> Request {
+pub(super) fn range_in_transaction() -> Request {
     let put = r#"{"requestPut":{"key":"cS90","value":"MQ=="}}"#;
     Request::post("/v3/kv/txn", format!("{{\"success\":[{put},{{\"requestDeleteRange\":{ALL}}}]}}"))
 }
@@ -303,7 +305,7 @@ fn tasks_and_a_claim(dice: &mut StdRng) -> Vec<Request> {
         let id = (first + number) % TASKS;
         Request::post("/v1/tasks/large", format!("{{\"id\":\"t{id}\",\"payload\":{payload}}}"))
     };
-    let claim = Request::post("/v1/tasks/large/claim", "{\"limit\":16,\"lease_ms\":500}".to_owned());
+    let claim = Request::post("/v1/tasks/large/claim", format!("{{\"limit\":16,\"lease_ms\":{LEASE_MS}}}"));
     (0..SCHEDULED).map(schedule).chain([claim]).collect()
 }
 

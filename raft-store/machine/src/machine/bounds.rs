@@ -1,7 +1,7 @@
 //! How much is read at a time, and what a batch and a transaction may take.
 //!
 //! Owns these five numbers. A node has those of [`crate::limits`], always: two that differed in them would decide differently. Tests lower
-//! them, so that small states reach them. Never counts anything.
+//! them, so that small states reach them, and simulations do for all nodes of a cluster alike. Never counts anything.
 
 use super::view::Most;
 use crate::limits;
