@@ -52,6 +52,7 @@ mod moments;
 mod name;
 mod node;
 mod other_code;
+pub mod path;
 mod quotas;
 mod sequences;
 mod sessions;

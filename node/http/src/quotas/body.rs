@@ -128,7 +128,7 @@ pub fn list(seen: &Observed<Page<(QuotaSubject, QuotaRead)>>) -> Outcome {
         QuotaSubject::Default => String::new(),
         QuotaSubject::Principal(name) => name.clone(),
         // Encoded, since it need not be a text.
-        QuotaSubject::Prefix(prefix) => text::segment_of(prefix),
+        QuotaSubject::Prefix(prefix) => quorate_api::path::encode_segment(prefix),
     });
     command::answer(&QuotaList { quotas, cursor: last, revision: at.revision, index: at.index }, at.revision, None)
 }
