@@ -29,6 +29,7 @@
 #![warn(missing_docs)]
 
 mod access;
+mod answers;
 mod audit;
 mod barriers;
 mod bulk;
