@@ -10,10 +10,9 @@ use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
-use quorate_api::path;
 use serde::Serialize;
 
-use crate::api::{Cas, Name};
+use crate::api::{Cas, Name, path};
 use crate::call::endpoints::Preference;
 use crate::call::error::Error;
 pub use crate::call::request_id::RequestId;
