@@ -135,7 +135,7 @@ pub use entries::history::{History, HistoryPage, Version};
 pub use entries::kv::{Change, Document, Get, Write};
 pub use entries::list::List;
 pub use entries::mirror::{Mirror, MirrorChange, MirrorChanges, MirrorSetup};
-pub use entries::sequences::{Sequence, TakeNext};
+pub use entries::sequences::Sequence;
 pub use entries::txn::{Step, Txn, When};
 pub use entries::update::{TRIES_MAX, Update, Updated};
 pub use entries::watch::{Watch, WatchSetup, Watched};

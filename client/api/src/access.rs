@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::name::{Name, named};
 use super::strict::{given, objects};
@@ -52,69 +53,40 @@ pub struct UserRequest {
     pub request_id: Option<String>,
 }
 
-/// A user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct UserAnswer {
-    /// Its name.
-    #[schema(max_length = 128)]
-    pub user: String,
-    /// Its roles, in order of names.
-    pub roles: Vec<String>,
-    /// When it was made, by the cluster's wall clock.
-    #[schema(format = DateTime)]
-    pub created: String,
-    /// Revision at which its roles were last set.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub set_revision: u64,
-    /// Revision at which this was decided or read. Absent where the user is part of a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which this was decided or read. Absent where the user is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+answers! {
+    /// A user as it is: the answer of `PUT` and `GET` of `/v1/access/users/{name}`.
+    #[derive(Eq)]
+    pub struct UserAnswer: decided_unless_listed {
+        /// Its name.
+        #[schema(max_length = 128)]
+        pub user: String,
+        /// Its roles, in order of names.
+        pub roles: Vec<String>,
+        /// When it was made, by the cluster's wall clock.
+        #[schema(format = DateTime)]
+        pub created: String,
+        /// Revision at which its roles were last set.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub set_revision: u64,
+    }
 
-/// The answer of `GET /v1/access/users`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct UserList {
-    /// Users, by name.
-    pub users: Vec<UserAnswer>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
-}
+    /// The answer of `GET /v1/access/users`.
+    #[derive(Eq)]
+    pub struct UserList: page {
+        /// Users, by name.
+        pub users: Vec<UserAnswer>,
+    }
 
-/// The answer of `DELETE /v1/access/users/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct UserRemoved {
-    /// Its name.
-    #[schema(max_length = 128)]
-    pub user: String,
-    /// How many tokens went with it.
-    pub tokens: u64,
-    /// Revision at which it was removed.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was removed.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `DELETE /v1/access/users/{name}`.
+    #[derive(Eq)]
+    pub struct UserRemoved: decided {
+        /// Its name.
+        #[schema(max_length = 128)]
+        pub user: String,
+        /// How many tokens went with it.
+        pub tokens: u64,
+    }
 }
 
 /// The body of `PUT /v1/access/roles/{name}`.
@@ -130,67 +102,38 @@ pub struct RoleRequest {
     pub request_id: Option<String>,
 }
 
-/// A role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct RoleAnswer {
-    /// Its name.
-    #[schema(max_length = 128)]
-    pub role: String,
-    /// What those who have it may do.
-    pub grants: Vec<Grant>,
-    /// When it was made, by the cluster's wall clock.
-    #[schema(format = DateTime)]
-    pub created: String,
-    /// Revision at which its grants were last set.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub set_revision: u64,
-    /// Revision at which this was decided or read. Absent where the role is part of a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which this was decided or read. Absent where the role is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+answers! {
+    /// A role as it is: the answer of `PUT` and `GET` of `/v1/access/roles/{name}`.
+    #[derive(Eq)]
+    pub struct RoleAnswer: decided_unless_listed {
+        /// Its name.
+        #[schema(max_length = 128)]
+        pub role: String,
+        /// What those who have it may do.
+        pub grants: Vec<Grant>,
+        /// When it was made, by the cluster's wall clock.
+        #[schema(format = DateTime)]
+        pub created: String,
+        /// Revision at which its grants were last set.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub set_revision: u64,
+    }
 
-/// The answer of `GET /v1/access/roles`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct RoleList {
-    /// Roles, by name.
-    pub roles: Vec<RoleAnswer>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
-}
+    /// The answer of `GET /v1/access/roles`.
+    #[derive(Eq)]
+    pub struct RoleList: page {
+        /// Roles, by name.
+        pub roles: Vec<RoleAnswer>,
+    }
 
-/// The answer of `DELETE /v1/access/roles/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct RoleRemoved {
-    /// Its name.
-    #[schema(max_length = 128)]
-    pub role: String,
-    /// Revision at which it was removed.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was removed.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `DELETE /v1/access/roles/{name}`.
+    #[derive(Eq)]
+    pub struct RoleRemoved: decided {
+        /// Its name.
+        #[schema(max_length = 128)]
+        pub role: String,
+    }
 }
 
 /// The text of a token, such as `qt_0123456789abcdef_…`: who has it is its user.
@@ -226,29 +169,24 @@ pub struct TokenRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/access/tokens`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TokenCreated {
-    /// What its bearer sends as `Authorization: Bearer …`. Shown this once: the cluster keeps only a hash.
-    #[schema(value_type = String)]
-    pub token: Secret,
-    /// Its public id.
-    #[schema(max_length = 16)]
-    pub id: String,
-    /// Whose it is.
-    #[schema(max_length = 128)]
-    pub user: String,
-    /// From when on it is good for nothing any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub expires: Option<String>,
-    /// Revision at which it was made.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was made.
-    pub index: u64,
+answers! {
+    /// The answer of `POST /v1/access/tokens`.
+    #[derive(Eq)]
+    pub struct TokenCreated: at {
+        /// What its bearer sends as `Authorization: Bearer …`. Shown this once: the cluster keeps only a hash.
+        #[schema(value_type = String)]
+        pub token: Secret,
+        /// Its public id.
+        #[schema(max_length = 16)]
+        pub id: String,
+        /// Whose it is.
+        #[schema(max_length = 128)]
+        pub user: String,
+        /// From when on it is good for nothing any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(format = DateTime)]
+        pub expires: Option<String>,
+    }
 }
 
 /// A token as a list shows it.
@@ -275,39 +213,21 @@ pub struct TokenView {
     pub expired: bool,
 }
 
-/// The answer of `GET /v1/access/tokens`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TokenList {
-    /// Tokens, by id.
-    pub tokens: Vec<TokenView>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
-}
+answers! {
+    /// The answer of `GET /v1/access/tokens`.
+    #[derive(Eq)]
+    pub struct TokenList: page {
+        /// Tokens, by id.
+        pub tokens: Vec<TokenView>,
+    }
 
-/// The answer of `DELETE /v1/access/tokens/{id}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TokenRemoved {
-    /// Its public id.
-    #[schema(max_length = 16)]
-    pub id: String,
-    /// Revision at which it was removed.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was removed.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `DELETE /v1/access/tokens/{id}`.
+    #[derive(Eq)]
+    pub struct TokenRemoved: decided {
+        /// Its public id.
+        #[schema(max_length = 16)]
+        pub id: String,
+    }
 }
 
 /// Who asks, and what that one may do: the answer of `GET /v1/access/self`.

@@ -3,32 +3,28 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::error_code::ErrorCode;
 use super::name::{Name, named};
 
-/// A page of the trail: the answer of `GET /v1/audit`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct AuditAnswer {
-    /// The key.
-    pub key: Name,
-    /// What was decided about it, in order.
-    pub lines: Vec<AuditView>,
-    /// For the next page, while there may be more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Changes of before this revision are compacted; refusals are kept for 15 minutes at least.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub oldest_revision: u64,
-    /// Revision at which this was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which this was read.
-    pub index: u64,
+answers! {
+    /// A page of the trail: the answer of `GET /v1/audit`.
+    #[derive(Eq)]
+    #[serde(remote = "Self")]
+    pub struct AuditAnswer: at {
+        /// The key.
+        pub key: Name,
+        /// What was decided about it, in order.
+        pub lines: Vec<AuditView>,
+        /// For the next page, while there may be more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cursor: Option<String>,
+        /// Changes of before this revision are compacted; refusals are kept for 15 minutes at least.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub oldest_revision: u64,
+    }
 }
 
 named!(AuditAnswer, key);

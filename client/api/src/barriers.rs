@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::strict::given;
 
@@ -52,32 +53,24 @@ pub enum BarrierState {
     Empty,
 }
 
-/// A barrier as it is: the answer of `enter`, `leave` and `GET` of `/v1/barriers/{name}`. A barrier that nobody knows is
-/// empty.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct BarrierAnswer {
-    /// Its name.
-    pub barrier: String,
-    /// What it is doing. After `enter`: `open` (200) or `waiting` (202). After `leave`: `empty` once all have left (200), else
-    /// what it is doing (202).
-    pub state: BarrierState,
-    /// How many sessions open it. Absent where it is empty.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parties: Option<u32>,
-    /// How many sessions are in it.
-    pub entered: u32,
-    /// Revision at which it opened.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub opened_revision: Option<u64>,
-    /// Revision at which this was decided, or read after a wait.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which this was decided, or read after a wait.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// A barrier as it is: the answer of `enter`, `leave` and `GET` of `/v1/barriers/{name}`. A barrier that nobody knows is
+    /// empty.
+    #[derive(Eq)]
+    pub struct BarrierAnswer: decided {
+        /// Its name.
+        pub barrier: String,
+        /// What it is doing. After `enter`: `open` (200) or `waiting` (202). After `leave`: `empty` once all have left (200), else
+        /// what it is doing (202).
+        pub state: BarrierState,
+        /// How many sessions open it. Absent where it is empty.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub parties: Option<u32>,
+        /// How many sessions are in it.
+        pub entered: u32,
+        /// Revision at which it opened.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub opened_revision: Option<u64>,
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::JsonText;
+use super::answers::answers;
 use super::decimal;
 use super::strict::given;
 
@@ -130,73 +131,42 @@ pub struct IndexView {
     pub detail: Option<String>,
 }
 
-/// A collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct CollectionAnswer {
-    /// Its name: keys that begin with it and a slash are in it, unless a longer name fits too.
-    pub name: String,
-    /// Its rules.
-    pub rules: CollectionRules,
-    /// The compare-and-swap token of the rules.
-    #[schema(value_type = String)]
-    pub cas: super::Cas,
-    /// Revision that created it.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub create_revision: u64,
-    /// Revision at which its rules were last set.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub mod_revision: u64,
-    /// How often they were set.
-    pub version: u64,
-    /// Its indexes.
-    pub indexes: Vec<IndexView>,
-    /// Revision at which it took effect or was evaluated. Absent where the collection is part of a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which it took effect or was evaluated. Absent where the collection is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+answers! {
+    /// A collection: the answer of `PUT` and `GET` of `/v1/collections/{name}`.
+    pub struct CollectionAnswer: decided_unless_listed {
+        /// Its name: keys that begin with it and a slash are in it, unless a longer name fits too.
+        pub name: String,
+        /// Its rules.
+        pub rules: CollectionRules,
+        /// The compare-and-swap token of the rules.
+        #[schema(value_type = String)]
+        pub cas: super::Cas,
+        /// Revision that created it.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub create_revision: u64,
+        /// Revision at which its rules were last set.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub mod_revision: u64,
+        /// How often they were set.
+        pub version: u64,
+        /// Its indexes.
+        pub indexes: Vec<IndexView>,
+    }
 
-/// The answer of `GET /v1/collections`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct CollectionList {
-    /// Collections, by name.
-    pub collections: Vec<CollectionAnswer>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
-}
+    /// The answer of `GET /v1/collections`.
+    pub struct CollectionList: page {
+        /// Collections, by name.
+        pub collections: Vec<CollectionAnswer>,
+    }
 
-/// The answer of `DELETE /v1/collections/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct CollectionRemoved {
-    /// Its name.
-    pub name: String,
-    /// Revision at which it was removed.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was removed.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `DELETE /v1/collections/{name}`.
+    #[derive(Eq)]
+    pub struct CollectionRemoved: decided {
+        /// Its name.
+        pub name: String,
+    }
 }
 
 impl IndexRule {

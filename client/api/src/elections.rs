@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::strict::given;
 use super::{JsonText, LockWaiter};
@@ -45,36 +46,28 @@ pub enum CampaignState {
     Candidate,
 }
 
-/// The answer of `POST /v1/elections/{name}/campaign`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct CampaignAnswer {
-    /// Its name.
-    pub election: String,
-    /// Whether the session leads (200), or stands (202): ask again to go on waiting.
-    pub state: CampaignState,
-    /// Leader: its term, the fencing token, greater than that of every leader before.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub term: Option<u64>,
-    /// Candidate: its place; smaller ones come first.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub place: Option<u64>,
-    /// Candidate: how many stand before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ahead: Option<u64>,
-    /// The session.
-    pub session: String,
-    /// Revision at which this was decided, or read after a wait.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which this was decided, or read after a wait.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/elections/{name}/campaign`.
+    #[derive(Eq)]
+    pub struct CampaignAnswer: decided {
+        /// Its name.
+        pub election: String,
+        /// Whether the session leads (200), or stands (202): ask again to go on waiting.
+        pub state: CampaignState,
+        /// Leader: its term, the fencing token, greater than that of every leader before.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub term: Option<u64>,
+        /// Candidate: its place; smaller ones come first.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub place: Option<u64>,
+        /// Candidate: how many stand before it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ahead: Option<u64>,
+        /// The session.
+        pub session: String,
+    }
 }
 
 /// The body of `POST /v1/elections/{name}/proclaim`.
@@ -93,25 +86,17 @@ pub struct ProclaimRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/elections/{name}/proclaim`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct ProclaimAnswer {
-    /// Its name.
-    pub election: String,
-    /// The term of the leader.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub term: u64,
-    /// Revision at which the value was exchanged.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the value was exchanged.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/elections/{name}/proclaim`.
+    #[derive(Eq)]
+    pub struct ProclaimAnswer: decided {
+        /// Its name.
+        pub election: String,
+        /// The term of the leader.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub term: u64,
+    }
 }
 
 /// The body of `POST /v1/elections/{name}/resign`: exactly one of `term` and `session`.
@@ -131,23 +116,15 @@ pub struct ResignRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/elections/{name}/resign`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct ResignAnswer {
-    /// Its name.
-    pub election: String,
-    /// Whether something was given up; `false` only for a session that neither led nor stood.
-    pub resigned: bool,
-    /// Revision at which it was given up.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was given up.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/elections/{name}/resign`.
+    #[derive(Eq)]
+    pub struct ResignAnswer: decided {
+        /// Its name.
+        pub election: String,
+        /// Whether something was given up; `false` only for a session that neither led nor stood.
+        pub resigned: bool,
+    }
 }
 
 /// A leader.
@@ -173,27 +150,21 @@ pub struct LeaderView {
     pub age_ms: u64,
 }
 
-/// An election as it is: the answer of `GET /v1/elections/{name}`. One that nobody stands in has no leader.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct ElectionAnswer {
-    /// Its name.
-    pub election: String,
-    /// The leader; `null` where there is none.
-    #[schema(required = true)]
-    pub leader: Option<LeaderView>,
-    /// Who stands, the first 100 by place.
-    pub candidates: Vec<LockWaiter>,
-    /// How many stand.
-    pub candidate_count: u64,
-    /// Milliseconds for which nobody is elected, because the session of a leader with `delay_ms` has expired; 0 for none.
-    pub delay_left_ms: u64,
-    /// Revision at which it was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was read.
-    pub index: u64,
+answers! {
+    /// An election as it is: the answer of `GET /v1/elections/{name}`. One that nobody stands in has no leader.
+    pub struct ElectionAnswer: at {
+        /// Its name.
+        pub election: String,
+        /// The leader; `null` where there is none.
+        #[schema(required = true)]
+        pub leader: Option<LeaderView>,
+        /// Who stands, the first 100 by place.
+        pub candidates: Vec<LockWaiter>,
+        /// How many stand.
+        pub candidate_count: u64,
+        /// Milliseconds for which nobody is elected, because the session of a leader with `delay_ms` has expired; 0 for none.
+        pub delay_left_ms: u64,
+    }
 }
 
 /// An election in a list.
@@ -208,21 +179,13 @@ pub struct ElectionSummary {
     pub candidate_count: u64,
 }
 
-/// The answer of `GET /v1/elections`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct ElectionList {
-    /// Elections in use, by name.
-    pub elections: Vec<ElectionSummary>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
+answers! {
+    /// The answer of `GET /v1/elections`.
+    #[derive(Eq)]
+    pub struct ElectionList: page {
+        /// Elections in use, by name.
+        pub elections: Vec<ElectionSummary>,
+    }
 }
 
 /// The data of an event `leader` of `GET /v1/elections/{name}/observe`: somebody was elected, or says something else of

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::strict::given;
 
@@ -91,19 +92,11 @@ pub struct FaultsRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/cluster/faults`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct FaultsReply {
-    /// Commands that were forgotten, or pieces of work.
-    pub count: u32,
-    /// Revision of the store after it.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index of the command.
-    pub index: u64,
-    /// Whether it was done before, under this request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/cluster/faults`.
+    #[derive(Eq)]
+    pub struct FaultsReply: decided {
+        /// Commands that were forgotten, or pieces of work.
+        pub count: u32,
+    }
 }

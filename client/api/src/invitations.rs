@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::access::Secret;
-use super::decimal;
+use super::answers::answers;
 use super::strict::given;
 
 /// The body of `POST /v1/cluster/invitations`. All of it may be left out.
@@ -27,45 +27,33 @@ pub struct InvitationRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/cluster/invitations`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct InvitationCreated {
-    /// What the node shows, from its file `--join-token-file`. Shown this once: the cluster keeps only a hash.
-    #[schema(value_type = String)]
-    pub token: Secret,
-    /// Its public id.
-    #[schema(max_length = 16)]
-    pub id: String,
-    /// Who is invited; without it whoever comes first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, nullable = false)]
-    pub node_id: Option<u64>,
-    /// Whether it is good only for a node that stays without a vote.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub standby: bool,
-    /// For how many milliseconds of cluster time it may be used.
-    pub for_ms: u64,
-    /// The revision that this took.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index that decided it.
-    pub index: u64,
-}
+answers! {
+    /// The answer of `POST /v1/cluster/invitations`.
+    #[derive(Eq)]
+    pub struct InvitationCreated: at {
+        /// What the node shows, from its file `--join-token-file`. Shown this once: the cluster keeps only a hash.
+        #[schema(value_type = String)]
+        pub token: Secret,
+        /// Its public id.
+        #[schema(max_length = 16)]
+        pub id: String,
+        /// Who is invited; without it whoever comes first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 1, nullable = false)]
+        pub node_id: Option<u64>,
+        /// Whether it is good only for a node that stays without a vote.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub standby: bool,
+        /// For how many milliseconds of cluster time it may be used.
+        pub for_ms: u64,
+    }
 
-/// The answer of `GET /v1/cluster/invitations`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct InvitationList {
-    /// By id. Those whose time is over are among them until another is made.
-    pub invitations: Vec<InvitationView>,
-    /// The revision at which this was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index of that.
-    pub index: u64,
+    /// The answer of `GET /v1/cluster/invitations`.
+    #[derive(Eq)]
+    pub struct InvitationList: at {
+        /// By id. Those whose time is over are among them until another is made.
+        pub invitations: Vec<InvitationView>,
+    }
 }
 
 /// An invitation, without its secret.
@@ -93,20 +81,12 @@ pub struct InvitationView {
     pub used_by: Option<u64>,
 }
 
-/// The answer of `DELETE /v1/cluster/invitations/{id}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct InvitationRevoked {
-    /// Its public id.
-    #[schema(max_length = 16)]
-    pub id: String,
-    /// The revision that this took.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index that decided it.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `DELETE /v1/cluster/invitations/{id}`.
+    #[derive(Eq)]
+    pub struct InvitationRevoked: decided {
+        /// Its public id.
+        #[schema(max_length = 16)]
+        pub id: String,
+    }
 }

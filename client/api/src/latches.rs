@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::strict::given;
 
@@ -32,46 +33,28 @@ pub struct CountDownRequest {
     pub request_id: Option<String>,
 }
 
-/// A latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct LatchAnswer {
-    /// Its name.
-    pub latch: String,
-    /// The count that it began with.
-    pub count: u64,
-    /// What is left of it.
-    pub left: u64,
-    /// Whether it is open.
-    pub open: bool,
-    /// Revision at which it opened.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub opened_revision: Option<u64>,
-    /// Revision at which this was decided or read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which this was decided or read.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+answers! {
+    /// A latch as it is: the answer of `PUT`, `GET` and `count_down` of `/v1/latches/{name}`.
+    #[derive(Eq)]
+    pub struct LatchAnswer: decided {
+        /// Its name.
+        pub latch: String,
+        /// The count that it began with.
+        pub count: u64,
+        /// What is left of it.
+        pub left: u64,
+        /// Whether it is open.
+        pub open: bool,
+        /// Revision at which it opened.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub opened_revision: Option<u64>,
+    }
 
-/// The answer of `DELETE /v1/latches/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct LatchRemoved {
-    /// Its name.
-    pub latch: String,
-    /// Revision at which it was removed.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was removed.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `DELETE /v1/latches/{name}`.
+    #[derive(Eq)]
+    pub struct LatchRemoved: decided {
+        /// Its name.
+        pub latch: String,
+    }
 }

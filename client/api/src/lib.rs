@@ -29,6 +29,7 @@
 #![warn(missing_docs)]
 
 mod access;
+mod answers;
 mod audit;
 mod barriers;
 mod bulk;
@@ -52,6 +53,7 @@ mod moments;
 mod name;
 mod node;
 mod other_code;
+pub mod path;
 mod quotas;
 mod sequences;
 mod sessions;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::strict::given;
 
@@ -94,41 +95,33 @@ pub struct AcquireRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/locks/{name}/acquire`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct AcquireAnswer {
-    /// Its name.
-    pub lock: String,
-    /// Whether the session holds it (200), or has a place in the queue (202): ask again to go on waiting.
-    pub state: LockState,
-    /// Held: the fencing token, greater than that of every holder before.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub token: Option<u64>,
-    /// Waiting: the place; smaller ones come first.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub place: Option<u64>,
-    /// Waiting: how many are in the queue before it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ahead: Option<u64>,
-    /// Waiting, and asked `with_holders`: who held it when this was answered, the first hundred of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub holders: Vec<LockHolder>,
-    /// The session.
-    pub session: String,
-    /// How it holds the lock, or is to hold it.
-    pub mode: LockMode,
-    /// Revision at which this was decided, or read after a wait.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which this was decided, or read after a wait.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/locks/{name}/acquire`.
+    #[derive(Eq)]
+    pub struct AcquireAnswer: decided {
+        /// Its name.
+        pub lock: String,
+        /// Whether the session holds it (200), or has a place in the queue (202): ask again to go on waiting.
+        pub state: LockState,
+        /// Held: the fencing token, greater than that of every holder before.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub token: Option<u64>,
+        /// Waiting: the place; smaller ones come first.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub place: Option<u64>,
+        /// Waiting: how many are in the queue before it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ahead: Option<u64>,
+        /// Waiting, and asked `with_holders`: who held it when this was answered, the first hundred of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub holders: Vec<LockHolder>,
+        /// The session.
+        pub session: String,
+        /// How it holds the lock, or is to hold it.
+        pub mode: LockMode,
+    }
 }
 
 /// The body of `POST /v1/locks/{name}/release`: exactly one of `token` and `session`.
@@ -148,23 +141,15 @@ pub struct ReleaseRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/locks/{name}/release`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct ReleaseAnswer {
-    /// Its name.
-    pub lock: String,
-    /// Whether something was given up; `false` only for a session that had nothing there.
-    pub released: bool,
-    /// Revision at which it was given up.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was given up.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/locks/{name}/release`.
+    #[derive(Eq)]
+    pub struct ReleaseAnswer: decided {
+        /// Its name.
+        pub lock: String,
+        /// Whether something was given up; `false` only for a session that had nothing there.
+        pub released: bool,
+    }
 }
 
 /// Who holds a lock.
@@ -206,33 +191,28 @@ pub struct LockWaiter {
     pub wait_left_ms: u64,
 }
 
-/// A lock as it is: the answer of `GET /v1/locks/{name}`. One that nobody uses has no holders and no queue.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct LockAnswer {
-    /// Its name.
-    pub lock: String,
-    /// How many may hold it at once.
-    pub slots: u32,
-    /// How it is held. Absent where nobody holds it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<LockMode>,
-    /// Who holds it, the first 100 by token.
-    pub holders: Vec<LockHolder>,
-    /// Who waits for it, the first 100 by place.
-    pub queue: Vec<LockWaiter>,
-    /// How many hold it.
-    pub holder_count: u64,
-    /// How many wait for it.
-    pub waiter_count: u64,
-    /// Milliseconds for which nobody gets it, because the session of a holder with `delay_ms` has expired; 0 for none.
-    pub delay_left_ms: u64,
-    /// Revision at which it was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was read.
-    pub index: u64,
+answers! {
+    /// A lock as it is: the answer of `GET /v1/locks/{name}`. One that nobody uses has no holders and no queue.
+    #[derive(Eq)]
+    pub struct LockAnswer: at {
+        /// Its name.
+        pub lock: String,
+        /// How many may hold it at once.
+        pub slots: u32,
+        /// How it is held. Absent where nobody holds it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub mode: Option<LockMode>,
+        /// Who holds it, the first 100 by token.
+        pub holders: Vec<LockHolder>,
+        /// Who waits for it, the first 100 by place.
+        pub queue: Vec<LockWaiter>,
+        /// How many hold it.
+        pub holder_count: u64,
+        /// How many wait for it.
+        pub waiter_count: u64,
+        /// Milliseconds for which nobody gets it, because the session of a holder with `delay_ms` has expired; 0 for none.
+        pub delay_left_ms: u64,
+    }
 }
 
 /// A lock in a list.
@@ -249,43 +229,28 @@ pub struct LockSummary {
     pub waiter_count: u64,
 }
 
-/// The answer of `GET /v1/locks`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct LockList {
-    /// Locks in use, by name.
-    pub locks: Vec<LockSummary>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
-}
+answers! {
+    /// The answer of `GET /v1/locks`.
+    #[derive(Eq)]
+    pub struct LockList: page {
+        /// Locks in use, by name.
+        pub locks: Vec<LockSummary>,
+    }
 
-/// The answer of `GET /v1/locks/{name}/check` for a token that holds the lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct CheckAnswer {
-    /// Its name.
-    pub lock: String,
-    /// `true`
-    pub held: bool,
-    /// The token.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub token: u64,
-    /// The session that holds it.
-    pub session: String,
-    /// How it is held.
-    pub mode: LockMode,
-    /// Revision at which it was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was read.
-    pub index: u64,
+    /// The answer of `GET /v1/locks/{name}/check` for a token that holds the lock.
+    #[derive(Eq)]
+    pub struct CheckAnswer: at {
+        /// Its name.
+        pub lock: String,
+        /// `true`
+        pub held: bool,
+        /// The token.
+        #[serde(with = "decimal")]
+        #[schema(schema_with = decimal::shown)]
+        pub token: u64,
+        /// The session that holds it.
+        pub session: String,
+        /// How it is held.
+        pub mode: LockMode,
+    }
 }

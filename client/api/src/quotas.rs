@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::name::{Name, named};
 use super::strict::given;
@@ -64,87 +65,60 @@ pub enum QuotaState {
     Counting,
 }
 
-/// A quota, with what is used of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct QuotaAnswer {
-    /// Of a principal: its name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub principal: Option<String>,
-    /// Of all names with a prefix: that. Where there is neither, the quota is that of every principal without one of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<Name>,
-    /// The bounds that hold. What is missing is not bounded.
-    pub bounds: QuotaAmounts,
-    /// How much there is. Absent for the quota of every principal, and in answers to a change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<QuotaAmounts>,
-    /// Whether it refuses anything yet. Absent in answers to a change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<QuotaState>,
-    /// Whether a principal has none of its own, so that its bounds are those of every principal.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_default: bool,
-    /// Revision at which it was last set. Absent where nobody has: then it is what holds without an operator.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub set_revision: Option<u64>,
-    /// When it was first set, by the cluster's wall clock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub created: Option<String>,
-    /// Revision at which this was decided or read. Absent where the quota is part of a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which this was decided or read. Absent where the quota is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// A quota, with what is used of it.
+    #[derive(Eq)]
+    #[serde(remote = "Self")]
+    pub struct QuotaAnswer: decided_unless_listed {
+        /// Of a principal: its name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub principal: Option<String>,
+        /// Of all names with a prefix: that. Where there is neither, the quota is that of every principal without one of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub prefix: Option<Name>,
+        /// The bounds that hold. What is missing is not bounded.
+        pub bounds: QuotaAmounts,
+        /// How much there is. Absent for the quota of every principal, and in answers to a change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub used: Option<QuotaAmounts>,
+        /// Whether it refuses anything yet. Absent in answers to a change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub state: Option<QuotaState>,
+        /// Whether a principal has none of its own, so that its bounds are those of every principal.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub is_default: bool,
+        /// Revision at which it was last set. Absent where nobody has: then it is what holds without an operator.
+        #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
+        #[schema(schema_with = decimal::shown, required = false)]
+        pub set_revision: Option<u64>,
+        /// When it was first set, by the cluster's wall clock.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(format = DateTime)]
+        pub created: Option<String>,
+    }
 }
 
 named!(QuotaAnswer, prefix);
 
-/// The answer of `GET /v1/quotas/principals` and `/v1/quotas/prefixes`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct QuotaList {
-    /// By name: of principals those that have a quota of their own or use something, of prefixes those with a quota.
-    pub quotas: Vec<QuotaAnswer>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which this was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which this was read.
-    pub index: u64,
-}
+answers! {
+    /// The answer of `GET /v1/quotas/principals` and `/v1/quotas/prefixes`.
+    #[derive(Eq)]
+    pub struct QuotaList: page {
+        /// By name: of principals those that have a quota of their own or use something, of prefixes those with a quota.
+        pub quotas: Vec<QuotaAnswer>,
+    }
 
-/// The answer of `DELETE` of a quota.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(remote = "Self")]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct QuotaRemoved {
-    /// Of a principal: its name. From now on it has the quota of every principal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub principal: Option<String>,
-    /// Of all names with a prefix: that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prefix: Option<Name>,
-    /// Revision of the removal.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index of the removal.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `DELETE` of a quota.
+    #[derive(Eq)]
+    #[serde(remote = "Self")]
+    pub struct QuotaRemoved: decided {
+        /// Of a principal: its name. From now on it has the quota of every principal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub principal: Option<String>,
+        /// Of all names with a prefix: that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub prefix: Option<Name>,
+    }
 }
 
 named!(QuotaRemoved, prefix);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::decimal;
+use super::answers::answers;
 use super::strict::given;
 
 /// The body of `POST /v1/sequences/{name}`.
@@ -19,39 +19,24 @@ pub struct SequenceRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `GET /v1/sequences/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct SequenceAnswer {
-    /// Its name.
-    pub name: String,
-    /// The last number given; 0 before the first.
-    pub value: u64,
-    /// Revision at which it was read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was read.
-    pub index: u64,
-}
+answers! {
+    /// The answer of `GET /v1/sequences/{name}`.
+    #[derive(Eq)]
+    pub struct SequenceAnswer: at {
+        /// Its name.
+        pub name: String,
+        /// The last number given; 0 before the first.
+        pub value: u64,
+    }
 
-/// The answer of `POST /v1/sequences/{name}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct SequenceNext {
-    /// Its name.
-    pub name: String,
-    /// The first of the numbers taken.
-    pub first: u64,
-    /// The last of them.
-    pub last: u64,
-    /// Revision at which they were taken.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which they were taken.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+    /// The answer of `POST /v1/sequences/{name}`.
+    #[derive(Eq)]
+    pub struct SequenceNext: decided {
+        /// Its name.
+        pub name: String,
+        /// The first of the numbers taken.
+        pub first: u64,
+        /// The last of them.
+        pub last: u64,
+    }
 }

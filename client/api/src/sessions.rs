@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::name::Name;
 use super::strict::given;
@@ -35,31 +36,23 @@ pub struct SessionRequest {
     pub request_id: Option<String>,
 }
 
-/// The answer of `POST /v1/sessions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct SessionAnswer {
-    /// Its id, a decimal number.
-    pub session: String,
-    /// Milliseconds without a renewal after which it ends.
-    pub ttl_ms: u64,
-    /// Milliseconds after which it ends unless it is renewed, from the moment that it was created.
-    pub expires_in_ms: u64,
-    /// After how many milliseconds to renew it: a third of `ttl_ms`.
-    pub renew_in_ms: u64,
-    /// Whose it is; empty where nobody said.
-    pub owner: String,
-    /// What else is known of it.
-    pub labels: BTreeMap<String, String>,
-    /// Revision at which it was created.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it was created.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/sessions`.
+    #[derive(Eq)]
+    pub struct SessionAnswer: decided {
+        /// Its id, a decimal number.
+        pub session: String,
+        /// Milliseconds without a renewal after which it ends.
+        pub ttl_ms: u64,
+        /// Milliseconds after which it ends unless it is renewed, from the moment that it was created.
+        pub expires_in_ms: u64,
+        /// After how many milliseconds to renew it: a third of `ttl_ms`.
+        pub renew_in_ms: u64,
+        /// Whose it is; empty where nobody said.
+        pub owner: String,
+        /// What else is known of it.
+        pub labels: BTreeMap<String, String>,
+    }
 }
 
 /// The answer of `POST /v1/sessions/{id}/renew`. To renew again is harmless, so it takes no request id.
@@ -140,56 +133,40 @@ pub struct SessionExpired {
     pub expired: bool,
 }
 
-/// The answer of `DELETE /v1/sessions/{id}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct SessionEnded {
-    /// Its id.
-    pub session: String,
-    /// `true`
-    pub ended: bool,
-    /// How many things hung on it and went with it.
-    pub count: u64,
-    /// Revision at which it ended, with all that hung on it.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which it ended.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+answers! {
+    /// The answer of `DELETE /v1/sessions/{id}`.
+    #[derive(Eq)]
+    pub struct SessionEnded: decided {
+        /// Its id.
+        pub session: String,
+        /// `true`
+        pub ended: bool,
+        /// How many things hung on it and went with it.
+        pub count: u64,
+    }
 
-/// A session as it is: the answer of `GET /v1/sessions/{id}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct SessionView {
-    /// Its id.
-    pub session: String,
-    /// Whose it is; empty where nobody said.
-    pub owner: String,
-    /// What else is known of it.
-    pub labels: BTreeMap<String, String>,
-    /// Milliseconds without a renewal after which it ends.
-    pub ttl_ms: u64,
-    /// Milliseconds left to it unless it is renewed.
-    pub expires_in_ms: u64,
-    /// When it was created, by the cluster's wall clock.
-    #[schema(format = DateTime)]
-    pub created: String,
-    /// Milliseconds since it was created.
-    pub age_ms: u64,
-    /// What hangs on it. Absent where the session is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holds: Option<SessionHolds>,
-    /// Revision at which it was read. Absent where the session is part of a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which it was read. Absent where the session is part of a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
+    /// A session as it is: the answer of `GET /v1/sessions/{id}`.
+    #[derive(Eq)]
+    pub struct SessionView: at_unless_listed {
+        /// Its id.
+        pub session: String,
+        /// Whose it is; empty where nobody said.
+        pub owner: String,
+        /// What else is known of it.
+        pub labels: BTreeMap<String, String>,
+        /// Milliseconds without a renewal after which it ends.
+        pub ttl_ms: u64,
+        /// Milliseconds left to it unless it is renewed.
+        pub expires_in_ms: u64,
+        /// When it was created, by the cluster's wall clock.
+        #[schema(format = DateTime)]
+        pub created: String,
+        /// Milliseconds since it was created.
+        pub age_ms: u64,
+        /// What hangs on it. Absent where the session is part of a list.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub holds: Option<SessionHolds>,
+    }
 }
 
 /// What hangs on a session and goes with it.
@@ -240,21 +217,13 @@ pub struct SessionHold {
     pub place: Option<u64>,
 }
 
-/// The answer of `GET /v1/sessions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct SessionList {
-    /// Sessions, the oldest first.
-    pub sessions: Vec<SessionView>,
-    /// Give this back as `cursor` to go on. Absent once all were shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which the list was evaluated.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which the list was evaluated.
-    pub index: u64,
+answers! {
+    /// The answer of `GET /v1/sessions`.
+    #[derive(Eq)]
+    pub struct SessionList: page {
+        /// Sessions, the oldest first.
+        pub sessions: Vec<SessionView>,
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answers::answers;
 use super::decimal;
 use super::strict::{given, given_object, objects};
 use super::{JsonText, Moment};
@@ -275,28 +276,19 @@ pub struct TaskClaimed {
     pub payload_base64: Option<String>,
 }
 
-/// The answer of `POST /v1/tasks/{queue}/claim`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TaskClaimAnswer {
-    /// What was claimed, in the order in which it was due.
-    pub tasks: Vec<TaskClaimed>,
-    /// How many that is.
-    pub count: u64,
-    /// Where nothing was due: when the first task is, if there is one; as of the end of the wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_at: Option<String>,
-    /// Milliseconds that the request waited before the claim.
-    pub waited_ms: u64,
-    /// Revision of the claim, or at which there was nothing.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
+answers! {
+    /// The answer of `POST /v1/tasks/{queue}/claim`.
+    pub struct TaskClaimAnswer: decided {
+        /// What was claimed, in the order in which it was due.
+        pub tasks: Vec<TaskClaimed>,
+        /// How many that is.
+        pub count: u64,
+        /// Where nothing was due: when the first task is, if there is one; as of the end of the wait.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next_at: Option<String>,
+        /// Milliseconds that the request waited before the claim.
+        pub waited_ms: u64,
+    }
 }
 
 /// The body of `POST /v1/tasks/{queue}/extend`.
@@ -394,187 +386,131 @@ pub struct TaskRequeue {
     pub request_id: Option<String>,
 }
 
-/// The answer to `extend`, `complete`, `fail` and `cancel`: the task after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TaskAnswer {
-    /// Its id.
-    #[schema(min_length = 1, max_length = 256)]
-    pub id: String,
-    /// How far it is.
-    pub state: TaskState,
-    /// When it is due, where it waits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execute_at: Option<String>,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// Most attempts.
-    pub max_attempts: u32,
-    /// Milliseconds that the claim holds from then on, after `extend`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u64>,
-    /// Revision at which it took effect.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+answers! {
+    /// The answer to `extend`, `complete`, `fail` and `cancel`: the task after it.
+    #[derive(Eq)]
+    pub struct TaskAnswer: decided {
+        /// Its id.
+        #[schema(min_length = 1, max_length = 256)]
+        pub id: String,
+        /// How far it is.
+        pub state: TaskState,
+        /// When it is due, where it waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub execute_at: Option<String>,
+        /// Attempts so far.
+        pub attempts: u32,
+        /// Most attempts.
+        pub max_attempts: u32,
+        /// Milliseconds that the claim holds from then on, after `extend`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub lease_ms: Option<u64>,
+    }
 
-/// The answer to `requeue`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TasksRequeued {
-    /// How many dead tasks are scheduled again.
-    pub count: u64,
-    /// Whether there are others.
-    pub more: bool,
-    /// Revision at which it took effect.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index.
-    pub index: u64,
-    /// Whether this is the kept answer of an earlier try with the same request id.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replayed: bool,
-}
+    /// The answer to `requeue`.
+    #[derive(Eq)]
+    pub struct TasksRequeued: decided {
+        /// How many dead tasks are scheduled again.
+        pub count: u64,
+        /// Whether there are others.
+        pub more: bool,
+    }
 
-/// A task as it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TaskView {
-    /// Its id.
-    #[schema(min_length = 1, max_length = 256)]
-    pub id: String,
-    /// How far it is.
-    pub state: TaskState,
-    /// When it is due, or was; absent until it is planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub execute_at: Option<String>,
-    /// When it was scheduled.
-    pub created_at: String,
-    /// Attempts so far, a current one too.
-    pub attempts: u32,
-    /// Most attempts.
-    pub max_attempts: u32,
-    /// The pauses between attempts.
-    pub backoff: TaskBackoff,
-    /// It comes again every so many milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every_ms: Option<u64>,
-    /// It comes again by this pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cron: Option<String>,
-    /// The time zone of the pattern.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zone: Option<String>,
-    /// How often it was completed.
-    pub runs: u64,
-    /// Why the last attempt that failed did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<String>,
-    /// Who works on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker: Option<String>,
-    /// The session that its claim hangs on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// Milliseconds until the claim is over, where it is claimed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u64>,
-    /// When it died.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub died_at: Option<String>,
-    /// Milliseconds until its id is free again, where it is done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept_ms: Option<u64>,
-    /// What it is about; absent once it is done.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<serde_json::Value>)]
-    pub payload: Option<JsonText>,
-    /// The payload in base64, where it is bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload_base64: Option<String>,
-    /// Revision at which it was read; not in a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which it was read; not in a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-}
+    /// A task as it is.
+    pub struct TaskView: at_unless_listed {
+        /// Its id.
+        #[schema(min_length = 1, max_length = 256)]
+        pub id: String,
+        /// How far it is.
+        pub state: TaskState,
+        /// When it is due, or was; absent until it is planned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub execute_at: Option<String>,
+        /// When it was scheduled.
+        pub created_at: String,
+        /// Attempts so far, a current one too.
+        pub attempts: u32,
+        /// Most attempts.
+        pub max_attempts: u32,
+        /// The pauses between attempts.
+        pub backoff: TaskBackoff,
+        /// It comes again every so many milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub every_ms: Option<u64>,
+        /// It comes again by this pattern.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub cron: Option<String>,
+        /// The time zone of the pattern.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub zone: Option<String>,
+        /// How often it was completed.
+        pub runs: u64,
+        /// Why the last attempt that failed did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_error: Option<String>,
+        /// Who works on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub worker: Option<String>,
+        /// The session that its claim hangs on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub session: Option<String>,
+        /// Milliseconds until the claim is over, where it is claimed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub lease_ms: Option<u64>,
+        /// When it died.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub died_at: Option<String>,
+        /// Milliseconds until its id is free again, where it is done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub kept_ms: Option<u64>,
+        /// What it is about; absent once it is done.
+        #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<serde_json::Value>)]
+        pub payload: Option<JsonText>,
+        /// The payload in base64, where it is bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub payload_base64: Option<String>,
+    }
 
-/// The answer of `GET /v1/tasks/{queue}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct TaskList {
-    /// A page of them.
-    pub tasks: Vec<TaskView>,
-    /// There may be more: goes into the next request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which they were read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which they were read.
-    pub index: u64,
-}
+    /// The answer of `GET /v1/tasks/{queue}`.
+    pub struct TaskList: page {
+        /// A page of them.
+        pub tasks: Vec<TaskView>,
+    }
 
-/// A queue in numbers: the answer of `GET /v1/tasks/{queue}/stats`, and one of the list of queues.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct QueueStats {
-    /// Its name.
-    #[schema(min_length = 1, max_length = 256)]
-    pub queue: String,
-    /// Tasks that wait, those that are due too.
-    pub scheduled: u64,
-    /// Tasks that somebody works on.
-    pub claimed: u64,
-    /// Tasks that are not tried any more.
-    pub dead: u64,
-    /// Tasks that wait for a plan.
-    pub unplanned: u64,
-    /// Completed tasks whose ids are still in use.
-    pub done: u64,
-    /// Completions so far.
-    pub completed_total: u64,
-    /// Failed attempts so far, claims that ran out too.
-    pub failed_total: u64,
-    /// Tasks that died so far, occurrences of recurring ones that were given up too.
-    pub died_total: u64,
-    /// Tasks that were cancelled so far.
-    pub cancelled_total: u64,
-    /// When the first of those that wait is due.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_at: Option<String>,
-    /// Revision at which it was read; not in a list.
-    #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = decimal::shown, required = false)]
-    pub revision: Option<u64>,
-    /// Log index at which it was read; not in a list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub index: Option<u64>,
-}
+    /// A queue in numbers: the answer of `GET /v1/tasks/{queue}/stats`, and one of the list of queues.
+    #[derive(Eq)]
+    pub struct QueueStats: at_unless_listed {
+        /// Its name.
+        #[schema(min_length = 1, max_length = 256)]
+        pub queue: String,
+        /// Tasks that wait, those that are due too.
+        pub scheduled: u64,
+        /// Tasks that somebody works on.
+        pub claimed: u64,
+        /// Tasks that are not tried any more.
+        pub dead: u64,
+        /// Tasks that wait for a plan.
+        pub unplanned: u64,
+        /// Completed tasks whose ids are still in use.
+        pub done: u64,
+        /// Completions so far.
+        pub completed_total: u64,
+        /// Failed attempts so far, claims that ran out too.
+        pub failed_total: u64,
+        /// Tasks that died so far, occurrences of recurring ones that were given up too.
+        pub died_total: u64,
+        /// Tasks that were cancelled so far.
+        pub cancelled_total: u64,
+        /// When the first of those that wait is due.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next_at: Option<String>,
+    }
 
-/// The answer of `GET /v1/tasks`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
-pub struct QueueList {
-    /// A page of them, by name.
-    pub queues: Vec<QueueStats>,
-    /// There are more: goes into the next request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
-    /// Revision at which they were read.
-    #[serde(with = "decimal")]
-    #[schema(schema_with = decimal::shown)]
-    pub revision: u64,
-    /// Log index at which they were read.
-    pub index: u64,
+    /// The answer of `GET /v1/tasks`.
+    #[derive(Eq)]
+    pub struct QueueList: page {
+        /// A page of them, by name.
+        pub queues: Vec<QueueStats>,
+    }
 }

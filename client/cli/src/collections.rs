@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use quorate_client::api::{CollectionAnswer, CollectionRemoved, CollectionRules, IndexState, IndexView};
-use quorate_client::{Cas, CollectionWrite, TakeNext};
+use quorate_client::{Cas, CollectionWrite};
 
 use crate::fail::Failed;
 use crate::form::Form;
@@ -135,17 +135,14 @@ fn with_our_types(rules: &[u8]) -> Option<Vec<u8>> {
 
 async fn set(context: &Context, write: CollectionWrite<'_, CollectionAnswer>) -> Result<(), Failed> {
     let answer = with_id(context, write).await?;
-    output::answer(context.shared.output, &answer, || {
-        let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
-        output::told(facts, false, answer.replayed)
-    })
+    let facts = format!("set: {}  cas {}, version {}", answer.name, answer.cas, answer.version);
+    output::done(context.shared.output, &answer, answer.replayed, facts)
 }
 
 async fn remove(context: &Context, write: CollectionWrite<'_, CollectionRemoved>) -> Result<(), Failed> {
     let answer = with_id(context, write).await?;
-    output::answer(context.shared.output, &answer, || {
-        output::told(format!("rules deleted: {}  revision {}", answer.name, answer.revision), false, answer.replayed)
-    })
+    let facts = format!("rules deleted: {}  revision {}", answer.name, answer.revision);
+    output::done(context.shared.output, &answer, answer.replayed, facts)
 }
 
 fn with_id<'a, A>(context: &Context, write: CollectionWrite<'a, A>) -> CollectionWrite<'a, A> {
@@ -187,8 +184,7 @@ pub async fn run_sequence(context: &Context, command: SequenceCommand) -> Result
             output::answer(form, &answer, || answer.value.to_string())
         }
         SequenceCommand::Next { name, count } => {
-            let next = context.client.sequence(name).next(count);
-            let answer = next.given(context.request_id(), TakeNext::request_id).await?;
+            let answer = context.with_id(context.client.sequence(name).next(count)).await?;
             output::answer(form, &answer, || match count {
                 1 => answer.first.to_string(),
                 _ => format!("{} {}", answer.first, answer.last),

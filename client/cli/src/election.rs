@@ -82,10 +82,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::Proclaim { name, value, term, string } => {
             let value = parse::value(&value, Meaning { string, bytes: false })?;
             let answer = context.with_id(client.election(name).proclaim(term, value)).await?;
-            output::answer(form, &answer, || {
-                let facts = format!("proclaimed: {}  term {}, revision {}", answer.election, term, answer.revision);
-                output::told(facts, false, answer.replayed)
-            })
+            let facts = format!("proclaimed: {}  term {}, revision {}", answer.election, term, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
         Command::Resign { name, term, session } => {
             let election = client.election(name);
@@ -98,10 +96,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 let detail = format!("the session has nothing to do with the election `{}`", answer.election);
                 return Err(Failed::not_found(detail));
             }
-            output::answer(form, &answer, || {
-                let facts = format!("resigned: {}  revision {}", answer.election, answer.revision);
-                output::told(facts, false, answer.replayed)
-            })
+            let facts = format!("resigned: {}  revision {}", answer.election, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use futures::TryStreamExt;
 use quorate_client::Find;
-use quorate_client::api::{EntryView, FindAnswer, Name};
+use quorate_client::api::{FindAnswer, Name};
 
 use crate::criteria::Where;
 use crate::fail::Failed;
-use crate::listing::PAGE_ENTRIES;
+use crate::listing::{self, PAGE_ENTRIES};
 use crate::refined::Refined;
-use crate::{Context, cas_text, output, parse};
+use crate::{Context, output, parse};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -117,7 +117,7 @@ fn find<'a>(context: &'a Context, args: &Args) -> Find<'a> {
 }
 
 fn show(page: &FindAnswer, keys: bool) -> Result<(), Failed> {
-    page.entries.iter().try_for_each(|entry| output::line(row(entry, keys)))
+    listing::rows(&page.entries, keys)
 }
 
 /// The end of a page need not be the end.
@@ -125,11 +125,4 @@ fn tell_rest(page: &FindAnswer) {
     if page.cursor.is_some() {
         say!("(there may be more, after {} entries looked at; --all shows everything)", page.examined);
     }
-}
-
-fn row(entry: &EntryView, keys: bool) -> String {
-    if keys {
-        return entry.key.to_string();
-    }
-    format!("{}  {}  cas {}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
 }

@@ -52,15 +52,14 @@ pub enum Command {
 
 pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     let (client, form) = (&context.client, context.shared.output);
-    let told = |verb: &str, answer: &LatchAnswer| output::told(text(verb, answer), false, answer.replayed);
     match command {
         Command::Create { name, count } => {
             let answer = context.with_id(client.latch(name).create(count)).await?;
-            output::answer(form, &answer, || told("made", &answer))
+            output::done(form, &answer, answer.replayed, text("made", &answer))
         }
         Command::CountDown { name, by } => {
             let answer = context.with_id(client.latch(name).count_down(by)).await?;
-            output::answer(form, &answer, || told("counted", &answer))
+            output::done(form, &answer, answer.replayed, text("counted", &answer))
         }
         Command::Wait { name, wait } => {
             let latch = client.latch(&name);
@@ -76,10 +75,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::Delete { name } => {
             let answer = context.with_id(client.latch(name).remove()).await?;
-            output::answer(form, &answer, || {
-                let facts = format!("deleted: {}  revision {}", answer.latch, answer.revision);
-                output::told(facts, false, answer.replayed)
-            })
+            let facts = format!("deleted: {}  revision {}", answer.latch, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
     }
 }

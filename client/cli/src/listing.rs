@@ -86,18 +86,20 @@ fn list<'a>(context: &'a Context, prefix: &Name, args: &Args) -> List<'a> {
 }
 
 fn show(page: &ListAnswer, keys: bool) -> Result<(), Failed> {
-    for entry in &page.entries {
-        output::line(row(entry, keys))?;
-    }
+    rows(&page.entries, keys)?;
     if page.cursor.is_some() {
         say!("(more; --all shows everything, --limit up to 1000)");
     }
     Ok(())
 }
 
-fn row(entry: &EntryView, keys: bool) -> String {
-    if keys {
-        return entry.key.to_string();
-    }
-    format!("{}  {}  cas {}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
+/// Entries, a line each; of finds too.
+pub fn rows(entries: &[EntryView], keys: bool) -> Result<(), Failed> {
+    entries.iter().try_for_each(|entry| match keys {
+        true => output::line(entry.key.to_string()),
+        false => {
+            let cas = cas_text::shown(entry.cas, "none");
+            output::line(format!("{}  {}  cas {cas}", entry.key, output::value(entry)))
+        }
+    })
 }

@@ -114,10 +114,8 @@ async fn perform(context: &Context, command: Command) -> Result<(), Failed> {
                     answer.lock
                 )));
             }
-            output::answer(form, &answer, || {
-                let facts = format!("released: {}  revision {}", answer.lock, answer.revision);
-                output::told(facts, false, answer.replayed)
-            })
+            let facts = format!("released: {}  revision {}", answer.lock, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
     }
 }

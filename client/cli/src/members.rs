@@ -187,9 +187,8 @@ fn shown(invitation: &InvitationView) -> String {
 
 async fn revoke(context: &Context, id: &str) -> Result<(), Failed> {
     let answer = context.with_id(context.client.members().revoke_invitation(id)).await?;
-    output::answer(context.shared.output, &answer, || {
-        output::told(format!("revoked: {}  revision {}", answer.id, answer.revision), false, answer.replayed)
-    })
+    let facts = format!("revoked: {}  revision {}", answer.id, answer.revision);
+    output::done(context.shared.output, &answer, answer.replayed, facts)
 }
 
 async fn repair(context: &Context, id: u64) -> Result<(), Failed> {

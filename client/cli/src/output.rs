@@ -132,6 +132,11 @@ pub fn told(facts: String, dry_run: bool, replayed: bool) -> String {
     format!("{before}{facts}{after}")
 }
 
+/// The answer to a change: as JSON, or what was done in one line.
+pub fn done<T: Serialize>(form: Form, answer: &T, replayed: bool, facts: String) -> Result<(), Failed> {
+    self::answer(form, answer, || told(facts, false, replayed))
+}
+
 /// An answer: as JSON, or as one line.
 pub fn answer<T: Serialize>(form: Form, answer: &T, text: impl FnOnce() -> String) -> Result<(), Failed> {
     match form {

@@ -78,7 +78,7 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 (None, None) => quotas.set_default(bounds),
             };
             let answer = context.with_id(pending).await?;
-            output::answer(form, &answer, || output::told(format!("set: {}", text(&answer)), false, answer.replayed))
+            output::done(form, &answer, answer.replayed, format!("set: {}", text(&answer)))
         }
         Command::Show { subject } => {
             let answer = match (&subject.user, &subject.prefix) {
@@ -99,10 +99,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
                 (None, None) => quotas.remove_default(),
             };
             let answer = context.with_id(pending).await?;
-            output::answer(form, &answer, || {
-                let told = format!("removed: the quota of {}  revision {}", shown(&subject), answer.revision);
-                output::told(told, false, answer.replayed)
-            })
+            let facts = format!("removed: the quota of {}  revision {}", shown(&subject), answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
     }
 }

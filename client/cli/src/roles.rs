@@ -49,13 +49,12 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
         Command::Set { name, grants } => {
             let answer = context.with_id(access.set_role(&name, grants)).await?;
-            output::answer(form, &answer, || output::told(format!("set: {}", text(&answer)), false, answer.replayed))
+            output::done(form, &answer, answer.replayed, format!("set: {}", text(&answer)))
         }
         Command::Delete { name } => {
             let answer = context.with_id(access.remove_role(&name)).await?;
-            output::answer(form, &answer, || {
-                output::told(format!("deleted: {}  revision {}", answer.role, answer.revision), false, answer.replayed)
-            })
+            let facts = format!("deleted: {}  revision {}", answer.role, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
         Command::List => {
             output::pages(form, access.roles(), |page| (&page.roles[..], page.cursor.as_deref()), text).await

@@ -94,10 +94,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         Command::End { id } => {
             let answer = context.with_id(client.session_by_id(id).end()).await?;
             let with = output::count(answer.count, "thing");
-            output::answer(form, &answer, || {
-                let facts = format!("ended: session {}  with {with}, revision {}", answer.session, answer.revision);
-                output::told(facts, false, answer.replayed)
-            })
+            let facts = format!("ended: session {}  with {with}, revision {}", answer.session, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
         Command::List => list(context).await,
     }

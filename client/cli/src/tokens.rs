@@ -54,9 +54,8 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
         }
         Command::Delete { id } => {
             let answer = context.with_id(access.remove_token(&id)).await?;
-            output::answer(form, &answer, || {
-                output::told(format!("deleted: {}  revision {}", answer.id, answer.revision), false, answer.replayed)
-            })
+            let facts = format!("deleted: {}  revision {}", answer.id, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
         Command::List { user } => list(context, user.as_deref()).await,
     }

@@ -60,15 +60,13 @@ pub async fn run(context: &Context, command: Command) -> Result<(), Failed> {
     match command {
         Command::Set { name, roles } => {
             let answer = context.with_id(access.set_user(&name, roles)).await?;
-            output::answer(form, &answer, || output::told(format!("set: {}", text(&answer)), false, answer.replayed))
+            output::done(form, &answer, answer.replayed, format!("set: {}", text(&answer)))
         }
         Command::Delete { name } => {
             let answer = context.with_id(access.remove_user(&name)).await?;
-            output::answer(form, &answer, || {
-                let tokens = output::count(answer.tokens, "token");
-                let facts = format!("deleted: {}  {tokens} with it, revision {}", answer.user, answer.revision);
-                output::told(facts, false, answer.replayed)
-            })
+            let tokens = output::count(answer.tokens, "token");
+            let facts = format!("deleted: {}  {tokens} with it, revision {}", answer.user, answer.revision);
+            output::done(form, &answer, answer.replayed, facts)
         }
         Command::List => {
             output::pages(form, access.users(), |page| (&page.users[..], page.cursor.as_deref()), text).await

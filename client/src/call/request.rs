@@ -1,6 +1,6 @@
 //! A call before it is sent: method, target, conditions, body, and what may be done with it when it fails.
 //!
-//! Owns request ids and the escaping of keys. Builds everything once; an attempt only clones it.
+//! Owns the targets of calls. Builds everything once; an attempt only clones it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Method};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 use serde::Serialize;
 
-use crate::api::{Cas, Name};
+use crate::api::{Cas, Name, path};
 use crate::call::endpoints::Preference;
 use crate::call::error::Error;
 pub use crate::call::request_id::RequestId;
@@ -20,11 +20,8 @@ pub use crate::call::request_id::RequestId;
 /// Longest request id that nodes take.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// What stands for itself in a path; the slash does, since keys are hierarchical.
-const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
-
-/// Characters to escape where a name is one segment of the path.
-const SEGMENT: &AsciiSet = &PATH.add(b'/');
+/// Characters to escape in a query.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
 impl FromStr for RequestId {
     type Err = Error;
@@ -158,12 +155,7 @@ pub(crate) fn name_path(route: &str, name: impl AsRef<[u8]>, what: &str) -> Resu
     if name.is_empty() {
         return Err(Error::Invalid(format!("{what} has at least one character")));
     }
-    let mut path = String::with_capacity(48 + name.len());
-    path.push_str(route);
-    // Proxies and libraries resolve such a segment as a step up: then every slash of the name is encoded.
-    let has_step = name.split(|byte| *byte == b'/').any(|part| matches!(part, b"." | b".."));
-    path.extend(percent_encode(name, if has_step { SEGMENT } else { PATH }));
-    Ok(path)
+    Ok(format!("{route}{}", path::encode(name)))
 }
 
 /// A route that ends with a slash, a name that is one segment, escaped, and what comes after it.
@@ -171,13 +163,13 @@ pub(crate) fn segment_path(route: &str, name: &str, rest: &str, what: &str) -> R
     if name.is_empty() {
         return Err(Error::Invalid(format!("{what} has at least one character")));
     }
-    Ok(format!("{route}{}{rest}", utf8_percent_encode(name, SEGMENT)))
+    Ok(format!("{route}{}{rest}", path::encode_segment(name)))
 }
 
 /// Appends a name as a query parameter.
 pub(crate) fn push_name(target: &mut String, parameter: &str, name: &Name) {
     push_query(target, parameter, "");
-    target.extend(percent_encode(name.as_bytes(), PATH));
+    target.extend(percent_encode(name.as_bytes(), QUERY));
 }
 
 /// Appends one query parameter.
@@ -186,7 +178,7 @@ pub(crate) fn push_query(target: &mut String, name: &str, value: impl fmt::Displ
     let first = if target.contains('?') { '&' } else { '?' };
     write!(target, "{first}{name}=").expect("writing to a String cannot fail");
     let text = value.to_string();
-    target.extend(utf8_percent_encode(&text, PATH));
+    target.extend(utf8_percent_encode(&text, QUERY));
 }
 
 /// A token as an entity tag.
@@ -221,8 +213,7 @@ mod tests {
     #[test]
     fn keys_are_escaped_but_for_their_slashes() {
         assert_eq!(key_path(&"orders/o42".into()).expect("valid"), "/v1/kv/orders/o42");
-        assert_eq!(key_path(&"a b?#%ä".into()).expect("valid"), "/v1/kv/a%20b%3F%23%25%C3%A4");
-        assert_eq!(key_path(&"a/../b".into()).expect("valid"), "/v1/kv/a%2F..%2Fb");
+        assert_eq!(key_path(&"a/../b ".into()).expect("valid"), "/v1/kv/a%2F..%2Fb%20");
         assert!(key_path(&Name::default()).is_err());
         let lock = segment_path("/v1/locks/", "a/b c", "/acquire", "a lock").expect("valid");
         assert_eq!(lock, "/v1/locks/a%2Fb%20c/acquire");

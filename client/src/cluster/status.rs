@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::api::{ErrorCode, LeaderAnswer, LeaderRequest, RequestAnswer, StatusAnswer};
 use crate::call::endpoints::ClusterId;
 use crate::call::error::Error;
-use crate::call::request::{Call, Intent, RequestId, status_call};
+use crate::call::request::{Call, Intent, RequestId, segment_path, status_call};
 use crate::client::Client;
 
 /// How long a node may take to tell its status; it needs no other node for that.
@@ -72,8 +72,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn request_outcome(&self, id: &RequestId) -> Result<Option<RequestAnswer>, Error> {
-        let mut target = String::from("/v1/requests/");
-        target.extend(percent_encoding::utf8_percent_encode(id.as_str(), percent_encoding::NON_ALPHANUMERIC));
+        let target = segment_path("/v1/requests/", id.as_str(), "", "a request id")?;
         match self.read(target).await {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.code() == Some(ErrorCode::NotFound) => Ok(None),

@@ -175,19 +175,6 @@ async fn kept_connections_that_the_node_closed_cost_nothing() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_dropped_call_reaches_no_other() {
-    let (fake, client) = Fake::with_client().await;
-    client.get("warm").await.expect("works");
-    fake.script([Act::Answer(200, entry("first", &json!(1), "1").to_string()), Act::Slow(Duration::from_millis(100))]);
-    client.get("first").await.expect("works");
-    let dropped = tokio::time::timeout(Duration::from_millis(20), client.get("second").into_future()).await;
-    assert!(dropped.is_err(), "it is slower than that");
-    fake.script([Act::Answer(200, entry("third", &json!(3), "3").to_string())]);
-    let third = client.get("third").await.expect("works").expect("there is one");
-    assert_eq!(third.key, "third");
-}
-
-#[tokio::test]
 async fn http1_behaves_the_same() {
     let fake = Fake::start().await;
     let client = Client::builder().endpoints(&fake.address).protocol(Protocol::Http1).build().expect("an endpoint");

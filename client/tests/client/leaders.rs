@@ -35,13 +35,6 @@ async fn settle_on(fake: &Fake, call: impl AsyncFn()) {
 }
 
 #[tokio::test]
-async fn writes_go_to_the_leader_once_it_is_known() {
-    let (fakes, client) = three().await;
-    fakes.iter().for_each(|fake| fake.name_leader(4, 2));
-    settle_on(&fakes[1], async || put(&client).await).await;
-}
-
-#[tokio::test]
 async fn a_new_leader_is_followed_and_an_old_term_is_not() {
     let (fakes, client) = three().await;
     fakes.iter().for_each(|fake| fake.name_leader(4, 2));

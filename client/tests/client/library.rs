@@ -115,8 +115,36 @@ impl Library {
 
 fn read_module(file: &Path, directory: &Path, path: Vec<String>, modules: &mut Modules) {
     let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let parsed = syn::parse_file(&expanded(&text)).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     add_module(parsed.items, directory, path, modules);
+}
+
+/// The macro that makes most answers of the API.
+const ANSWERS: &str = include_str!("../../api/src/answers.rs");
+
+/// The text of a module, with each struct of `answers!` as that macro makes it.
+fn expanded(text: &str) -> String {
+    let (mut lines, mut inside) = (Vec::new(), false);
+    for line in text.lines() {
+        match (line, line.strip_prefix("    pub struct ").and_then(|rest| rest.split_once(": "))) {
+            ("answers! {", _) => inside = true,
+            ("}", _) if inside => inside = false,
+            (_, Some((name, rest))) if inside => {
+                let rest = rest.trim_end_matches(" {");
+                let common = between(ANSWERS, "(@struct [", "=> {", "$($attributes)*");
+                let fields = between(ANSWERS, &format!("(@{rest} "), "$($fields)*", "]);");
+                lines.push(format!("{common} pub struct {name} {{ {fields}"));
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+/// What stands between two texts, behind a third.
+fn between<'t>(text: &'t str, behind: &str, start: &str, end: &str) -> &'t str {
+    let found = text.split_once(behind).and_then(|(_, rest)| rest.split_once(start)?.1.split_once(end));
+    found.unwrap_or_else(|| panic!("`{behind}`, `{start}` and `{end}` are not in\n{text}")).0
 }
 
 fn add_module(items: Vec<Item>, directory: &Path, path: Vec<String>, modules: &mut Modules) {

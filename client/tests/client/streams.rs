@@ -153,14 +153,6 @@ async fn a_node_that_takes_a_connection_and_says_nothing_has_applied_nothing() {
 }
 
 #[tokio::test]
-async fn a_crowd_dials_once() {
-    let (fake, client) = Fake::with_client().await;
-    let calls = (0..64).map(|_| client.get("k").into_future());
-    assert!(futures::future::join_all(calls).await.iter().all(Result::is_ok));
-    assert_eq!(fake.streams(), 1);
-}
-
-#[tokio::test]
 async fn long_operations_and_text_with_lines_of_its_own_go_by_themselves() {
     let (fake, client) = Fake::with_client().await;
     let pretty = "{\n  \"n\": 1\n}";

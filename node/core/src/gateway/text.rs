@@ -1,7 +1,7 @@
-//! Names as text: for people, and in paths.
+//! Names as text: for people, and as paths have them.
 //!
-//! Owns percent-encoding, both ways, and how a name is quoted. Never judges a name, and never makes one text that is none: no two names
-//! look alike, but where one is cut for people.
+//! Owns how a name is quoted, and reads percent-encoding, which [`quorate_api::path`] writes. Never judges a name, and never makes one
+//! text that is none: no two names look alike, but where one is cut for people.
 
 use std::borrow::Cow;
 
@@ -75,49 +75,6 @@ pub fn percent_decode_bytes(text: &str) -> Result<Cow<'_, [u8]>, String> {
     Ok(Cow::Owned(decoded))
 }
 
-/// A name as it stands in a path. Slashes stay as they are, but beside a segment that is `.` or `..`: a client that resolves the path
-/// takes such a segment for a step (RFC 3986, 5.2.4), and would end elsewhere.
-pub fn path_of(name: impl AsRef<[u8]>) -> String {
-    let name = name.as_ref();
-    if is_step(name) {
-        return segment_of(name);
-    }
-    let mut text = String::with_capacity(name.len());
-    let mut before: Option<&[u8]> = None;
-    for segment in name.split(|byte| *byte == b'/') {
-        if let Some(before) = before {
-            text.push_str(if is_step(before) || is_step(segment) { "%2F" } else { "/" });
-        }
-        encode_onto(&mut text, segment);
-        before = Some(segment);
-    }
-    text
-}
-
-/// A name as one segment of a path. One that is `.` or `..` has its dots encoded, too, which not every client leaves so: nothing else can
-/// be done for it.
-pub fn segment_of(name: impl AsRef<[u8]>) -> String {
-    let name = name.as_ref();
-    let mut text = String::with_capacity(name.len());
-    encode_onto(&mut text, name);
-    if is_step(name) { text.replace('.', "%2E") } else { text }
-}
-
-/// Whether a segment of a path stands for no name, but for where to go on.
-fn is_step(segment: &[u8]) -> bool {
-    matches!(segment, b"." | b"..")
-}
-
-fn encode_onto(text: &mut String, name: &[u8]) {
-    use std::fmt::Write;
-    for &byte in name {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
-            _ => write!(text, "%{byte:02X}").expect("a string takes all text"),
-        }
-    }
-}
-
 fn nibble(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -129,39 +86,20 @@ fn nibble(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use quorate_api::path;
+
     use super::*;
 
     #[test]
     fn a_name_in_a_path_is_read_back() {
-        assert_eq!((path_of("a/b c"), segment_of("a/b c")), ("a/b%20c".to_owned(), "a%2Fb%20c".to_owned()));
-        for name in ["orders/o42", "ü%2F+?#\"\n", "~-_.", "..//"] {
-            assert!(path_of(name).is_ascii());
-            assert_eq!(percent_decode(&path_of(name)).as_deref(), Ok(name));
-            assert_eq!(percent_decode(&segment_of(name)).as_deref(), Ok(name));
-        }
-        assert_eq!(path_of(b"a/\xFF"), "a/%FF");
-        assert_eq!(percent_decode_bytes("a/%FF").as_deref(), Ok(&b"a/\xFF"[..]));
-        assert!(percent_decode("a/%FF").is_err());
-    }
-
-    #[test]
-    fn no_segment_of_a_path_is_a_step() {
-        for (name, expected) in [
-            ("a/../b", "a%2F..%2Fb"),
-            ("../../etc/passwd", "..%2F..%2Fetc/passwd"),
-            ("a/b/.", "a/b%2F."),
-            ("./a", ".%2Fa"),
-            ("/..", "%2F.."),
-            (".", "%2E"),
-            ("..", "%2E%2E"),
-            (".../.a/b..", ".../.a/b.."),
-        ] {
-            assert_eq!(path_of(name), expected);
-            for text in [path_of(name), segment_of(name)] {
-                assert!(text.split('/').all(|segment| !is_step(segment.as_bytes())), "{text}");
-                assert_eq!(percent_decode(&text).as_deref(), Ok(name));
+        for name in ["orders/o42", "ü%2F+?#\"\n", "~-_.", "..//", "a/../b", ".", ".."] {
+            for path in [path::encode(name), path::encode_segment(name)] {
+                assert!(path.is_ascii());
+                assert_eq!(percent_decode(&path).as_deref(), Ok(name));
             }
         }
+        assert_eq!(percent_decode_bytes(&path::encode(b"a/\xFF")).as_deref(), Ok(&b"a/\xFF"[..]));
+        assert!(percent_decode("a/%FF").is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Owns their bodies and their answers. What a change of roles does is decided where commands are applied.
 
-use quorate_api::{Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest};
+use quorate_api::{Problem, RoleAnswer, RoleList, RoleRemoved, RoleRequest, path};
 use quorate_machine::query::Observed;
 use quorate_machine::types::{AccessOp, AccessReply, Reply, RoleName, RoleRow};
 use quorate_node_core::gateway::auth::guard::Guard;
@@ -10,7 +10,7 @@ use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::propose;
 use quorate_node_core::gateway::scan::scan;
-use quorate_node_core::gateway::text::{self, quoted};
+use quorate_node_core::gateway::text::quoted;
 use utoipa_axum::routes;
 
 use crate::access::own;
@@ -90,7 +90,7 @@ pub async fn put(context: Context, Json(request): Json<RoleRequest>) -> Outcome 
             let at = (Some(revision), Some(index));
             let answer = RoleAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
             let shown = command::answer(&answer, revision, None)?;
-            let location = || format!("/v1/access/roles/{}", text::path_of(name.as_str()));
+            let location = || format!("/v1/access/roles/{}", path::encode(name.as_str()));
             Ok(if is_new && !replayed { created(shown, location()) } else { shown })
         }
         (reply, _) => Err(propose::confused(&reply)),

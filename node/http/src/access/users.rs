@@ -2,7 +2,7 @@
 //!
 //! Owns their bodies and their answers. What a change of users does is decided where commands are applied.
 
-use quorate_api::{Problem, UserAnswer, UserList, UserRemoved, UserRequest};
+use quorate_api::{Problem, UserAnswer, UserList, UserRemoved, UserRequest, path};
 use quorate_machine::limits::USER_ROLES_MAX;
 use quorate_machine::query::Observed;
 use quorate_machine::types::{AccessOp, AccessReply, Reply, RoleName, UserName, UserRow};
@@ -11,7 +11,7 @@ use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::propose;
 use quorate_node_core::gateway::scan::scan;
-use quorate_node_core::gateway::text::{self, quoted};
+use quorate_node_core::gateway::text::quoted;
 use utoipa_axum::routes;
 
 use crate::access::own;
@@ -93,7 +93,7 @@ pub async fn put(context: Context, Json(request): Json<UserRequest>) -> Outcome 
             let at = (Some(revision), Some(index));
             let answer = UserAnswer { revision: at.0, index: at.1, replayed, ..view(&name, &row) };
             let shown = command::answer(&answer, revision, None)?;
-            let location = || format!("/v1/access/users/{}", text::path_of(name.as_str()));
+            let location = || format!("/v1/access/users/{}", path::encode(name.as_str()));
             Ok(if is_new && !replayed { created(shown, location()) } else { shown })
         }
         (reply, _) => Err(propose::confused(&reply)),

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_api::{CountDownRequest, LatchAnswer, LatchRemoved, LatchRequest, Problem};
+use quorate_api::{CountDownRequest, LatchAnswer, LatchRemoved, LatchRequest, Problem, path};
 use quorate_machine::limits::LATCH_COUNT_MAX;
 use quorate_machine::query::Observed;
 use quorate_machine::types::{Action, LatchOp, LatchRow, Name, Outcome as Decided, Rejection, Reply, Revision, Waker};
@@ -14,7 +14,7 @@ use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
-use quorate_node_core::gateway::text::{self, quoted};
+use quorate_node_core::gateway::text::quoted;
 use quorate_node_core::gateway::{propose, wait};
 use utoipa_axum::routes;
 
@@ -51,7 +51,7 @@ pub async fn put(context: Context, JsonOrNone(request): JsonOrNone<LatchRequest>
     let is_new = command::is_absent(&context, |backend| backend.latch(&name)).await?;
     let reply = decide(&context, Action::Latch(LatchOp::Create { name: name.clone(), count }), false).await?;
     let shown = after(&name, &reply)?;
-    let location = || format!("/v1/latches/{}", text::segment_of(name.as_str()));
+    let location = || format!("/v1/latches/{}", path::encode_segment(name.as_str()));
     Ok(if is_new && !reply.replayed { created(shown, location()) } else { shown })
 }
 

@@ -29,7 +29,7 @@ pub struct Precondition {
 impl Precondition {
     /// Reads both headers. Given together, both have to hold (13.2.2).
     pub fn of(head: &Parts) -> Result<Self, Failure> {
-        let Given { wanted, known, odd } = Given::of(head)?;
+        let Conditions { wanted, known, odd } = Conditions::of(head)?;
         let must_exist = wanted.is_some();
         let expect = match (wanted, known) {
             (None, None) => Expect::ANY,
@@ -102,14 +102,14 @@ impl Versions {
     }
 }
 
-/// The conditions of a read.
+/// The versions that both headers name: as such the conditions of a read.
 #[derive(Debug, Default)]
-pub struct ReadCondition {
-    /// `If-Match`: which versions the reader wants.
+pub struct Conditions {
+    /// `If-Match`: which versions the caller wants.
     pub wanted: Option<Versions>,
-    /// `If-None-Match`: which versions the reader has.
+    /// `If-None-Match`: which versions the caller has.
     pub known: Option<Versions>,
-    /// The words about a tag in `If-Match` that can match nothing.
+    /// The words about the first tag in `If-Match` that can match nothing.
     odd: Option<String>,
 }
 
@@ -124,10 +124,15 @@ pub enum Verdict {
     Failed,
 }
 
-impl ReadCondition {
+impl Conditions {
     /// Those in the headers.
     pub fn of(head: &Parts) -> Result<Self, Failure> {
-        let Given { wanted, known, odd } = Given::of(head)?;
+        let mut odd = None;
+        let wanted = versions(head, &header::IF_MATCH, |tag| {
+            odd.get_or_insert_with(|| why_never(tag));
+        })?;
+        // Here a tag that is no version of the entry is as good as none: nothing is refused over it.
+        let known = versions(head, &header::IF_NONE_MATCH, |_| {})?;
         Ok(Self { wanted, known, odd })
     }
 
@@ -144,26 +149,6 @@ impl ReadCondition {
         }
         let known = self.known.as_ref().is_some_and(|known| known.have(entry, clock));
         if known { Verdict::NotModified } else { Verdict::Show }
-    }
-}
-
-/// The versions that both headers name.
-struct Given {
-    wanted: Option<Versions>,
-    known: Option<Versions>,
-    /// The words about the first tag in `If-Match` that can match nothing.
-    odd: Option<String>,
-}
-
-impl Given {
-    fn of(head: &Parts) -> Result<Self, Failure> {
-        let mut odd = None;
-        let wanted = versions(head, &header::IF_MATCH, |tag| {
-            odd.get_or_insert_with(|| why_never(tag));
-        })?;
-        // Here a tag that is no version of the entry is as good as none: nothing is refused over it.
-        let known = versions(head, &header::IF_NONE_MATCH, |_| {})?;
-        Ok(Self { wanted, known, odd })
     }
 }
 
@@ -281,11 +266,11 @@ mod tests {
         ] {
             let headers = [wanted.map(|text| ("if-match", text)), known.map(|text| ("if-none-match", text))];
             let headers: Vec<_> = headers.into_iter().flatten().collect();
-            let condition = ReadCondition::of(&head(&headers)).expect("well formed");
+            let condition = Conditions::of(&head(&headers)).expect("well formed");
             assert_eq!((condition.judge(Some(&entry), 50), condition.judge(None, 50)), (there, missing), "{headers:?}");
         }
         // A locked entry shows no token: whoever has its last version is told of the lock.
-        let known = ReadCondition::of(&head(&[("if-none-match", "\"7\"")])).expect("valid");
+        let known = Conditions::of(&head(&[("if-none-match", "\"7\"")])).expect("valid");
         assert_eq!(
             (known.judge(Some(&entry), 49), known.judge(Some(&entry), 50)),
             (Verdict::Show, Verdict::NotModified)

@@ -6,7 +6,7 @@
 use axum::body::Body;
 use quorate_api::{
     Applied, Cas, CollectionAnswer, CollectionList, CollectionRemoved, CollectionRules, ErrorCode, IndexState,
-    IndexView, Problem,
+    IndexView, Problem, path,
 };
 use quorate_machine::limits::INDEX_TEXT_BYTES_MAX;
 use quorate_machine::query::ReadPosition;
@@ -135,7 +135,7 @@ pub async fn put(context: Context, body: Body) -> Outcome {
             let (revision, index) = (Some(reply.revision), Some(reply.index));
             let answer = CollectionAnswer { revision, index, replayed: reply.replayed, ..view(&name, row)? };
             let shown = command::answer(&answer, reply.revision, Some(row.mod_revision))?;
-            let location = || format!("/v1/collections/{}", text::path_of(name.as_str()));
+            let location = || format!("/v1/collections/{}", path::encode(name.as_str()));
             Ok(if row.version == 1 { created(shown, location()) } else { shown })
         }
         Decided::Rejected(why @ Rejection::Overlaps(_)) => Err(refused(&name, &reply, why)),

@@ -18,7 +18,7 @@ use quorate_node_core::limits;
 use quorate_node_core::timings::{self, Part};
 
 use crate::context::RequestContext;
-use crate::input::conditions::{ReadCondition, Verdict, Versions};
+use crate::input::conditions::{Conditions, Verdict, Versions};
 use crate::input::extract::{Faults, Query};
 use crate::input::{accept, headers};
 use crate::output::completed::Completed;
@@ -57,12 +57,12 @@ struct ReadParams {
     consistency: Consistency,
     revision: Option<Revision>,
     wait: Option<Duration>,
-    condition: ReadCondition,
+    condition: Conditions,
 }
 
 impl ReadParams {
     fn of(context: &RequestContext) -> Result<Self, Failure> {
-        let (raw, condition) = (accept::wants_bytes(&context.head), ReadCondition::of(&context.head)?);
+        let (raw, condition) = (accept::wants_bytes(&context.head), Conditions::of(&context.head)?);
         let params = Self { raw, condition, ..Self::default() };
         match context.head.uri.query() {
             None => Ok(params),

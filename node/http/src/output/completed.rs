@@ -3,9 +3,9 @@
 //! Owns what both have to say of it. Never decides anything.
 
 use http::{StatusCode, header};
+use quorate_api::path;
 use quorate_machine::query::ReadPosition;
 use quorate_machine::types::{ClusterMillis, Entry, EntryMeta, Key, Reply, Revision, Written};
-use quorate_node_core::gateway::text;
 
 use crate::input::headers;
 use crate::output::render;
@@ -56,7 +56,7 @@ impl Completed {
         let json = render::write(key, reply, written, dry_run);
         // Each change counts one version, and the first is that of its creation.
         let is_new = may_create && !dry_run && written.meta.is_some_and(|meta| meta.version == 1);
-        let location = is_new.then(|| format!("/v1/kv/{}", text::path_of(key)));
+        let location = is_new.then(|| format!("/v1/kv/{}", path::encode(key)));
         Self { json, revision, cas, decided: Some(decided).filter(|_| !dry_run), location }
     }
 

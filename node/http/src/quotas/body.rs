@@ -2,7 +2,9 @@
 //!
 //! Owns how bounds are read and quotas shown, and the way of an operation to what came of it.
 
-use quorate_api::{ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState};
+use quorate_api::{
+    ErrorCode, Name, QuotaAmounts, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, QuotaState, path,
+};
 use quorate_machine::query::{Observed, Page, QuotaRead, QuotaUse};
 use quorate_machine::types::{
     Action, Outcome as Decided, PrefixUse, PrincipalUse, QuotaBounds, QuotaOp, QuotaRow, QuotaSubject, Reply,
@@ -128,7 +130,7 @@ pub fn list(seen: &Observed<Page<(QuotaSubject, QuotaRead)>>) -> Outcome {
         QuotaSubject::Default => String::new(),
         QuotaSubject::Principal(name) => name.clone(),
         // Encoded, since it need not be a text.
-        QuotaSubject::Prefix(prefix) => text::segment_of(prefix),
+        QuotaSubject::Prefix(prefix) => path::encode_segment(prefix),
     });
     command::answer(&QuotaList { quotas, cursor: last, revision: at.revision, index: at.index }, at.revision, None)
 }

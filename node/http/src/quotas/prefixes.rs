@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
+use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, path};
 use quorate_machine::limits::KEY_BYTES_MAX;
 use quorate_machine::types::QuotaSubject;
 use quorate_node_core::gateway::auth::guard::Guard;
@@ -75,7 +75,7 @@ pub async fn get(context: Context) -> Outcome {
     ))]
 pub async fn put(context: Context, JsonBytes(json): JsonBytes) -> Outcome {
     let prefix = prefix(context.name())?;
-    let path = format!("/v1/quotas/prefixes/{}", text::path_of(&prefix));
+    let path = format!("/v1/quotas/prefixes/{}", path::encode(&prefix));
     body::put(&context, QuotaSubject::Prefix(prefix), &json, &path).await
 }
 

@@ -1,13 +1,12 @@
 //! `/v1/quotas/principals` and `/v1/quotas/principals/{name}`: what single principals may have.
 
-use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest};
+use quorate_api::{Problem, QuotaAnswer, QuotaList, QuotaRemoved, QuotaRequest, path};
 use quorate_machine::limits::ACCESS_NAME_BYTES_MAX;
 use quorate_machine::types::QuotaSubject;
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::scan::scan;
-use quorate_node_core::gateway::text;
 use utoipa_axum::routes;
 
 use super::body;
@@ -67,7 +66,7 @@ pub async fn get(context: Context) -> Outcome {
     ))]
 pub async fn put(context: Context, JsonBytes(json): JsonBytes) -> Outcome {
     let name = name(context.name())?;
-    let path = format!("/v1/quotas/principals/{}", text::path_of(&name));
+    let path = format!("/v1/quotas/principals/{}", path::encode(&name));
     body::put(&context, QuotaSubject::Principal(name), &json, &path).await
 }
 

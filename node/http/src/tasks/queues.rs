@@ -5,7 +5,7 @@
 
 use quorate_api::{
     Problem, QueueList, QueueStats, ScheduleRequest, TaskAnswer, TaskCancel, TaskComplete, TaskExtend, TaskFail,
-    TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled,
+    TaskList, TaskRequeue, TaskScheduled, TaskSpecs, TaskView, TasksRequeued, TasksScheduled, path,
 };
 use quorate_machine::query::{ReadPosition, TaskFilter, TasksQuery};
 use quorate_machine::types::{
@@ -126,7 +126,7 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     };
     let count = if let TaskVerb::Schedule(tasks) = &verb { tasks.len() } else { 1 };
     context.costs(count, count)?;
-    let segment = text::segment_of(queue.as_str());
+    let segment = path::encode_segment(queue.as_str());
     let reply = decide(&context, queue, verb, dry_run).await?;
     let done = match &reply.outcome {
         Decided::Task(done) => match &**done {
@@ -139,7 +139,7 @@ pub async fn schedule(context: Context, JsonBytes(text): JsonBytes) -> Outcome {
     let mut tasks: Vec<_> = done.iter().map(scheduled).collect();
     match tasks.pop() {
         Some(one) if !is_list => {
-            let location = format!("/v1/tasks/{segment}/task/{}", text::path_of(&one.id));
+            let location = format!("/v1/tasks/{segment}/task/{}", path::encode(&one.id));
             let (revision, index) = (Some(revision), Some(index));
             let answer = TaskScheduled { revision, index, replayed, dry_run, ..one };
             let shown = command::answer(&answer, reply.revision, None)?;

@@ -326,16 +326,6 @@ impl Gatherer {
     }
 }
 
-/// A batch that was decided here.
-struct InLog {
-    /// Its log index.
-    index: u64,
-    /// One for each command.
-    replies: Vec<Reply>,
-    /// Which of its commands took most.
-    dearest: Option<Dearest>,
-}
-
 impl ProposerParts {
     async fn decide(&self, mut group: Vec<Pending>, urgency: Urgency, dear: &DearEntries) -> Decided {
         // A command whose submitter gave up first was answered with "not applied": it must never be proposed.
@@ -376,7 +366,7 @@ impl ProposerParts {
                 return;
             }
             let commands = group.iter().map(|pending| pending.command.clone()).collect();
-            let InLog { index, replies, dearest } = match self.put_in_log(commands).await {
+            let (index, BatchReply { replies, dearest }) = match self.put_in_log(commands).await {
                 Ok(done) => done,
                 Err(proposal_outcome) => return settle(group, || proposal_outcome.clone()),
             };
@@ -406,13 +396,13 @@ impl ProposerParts {
     /// Stamps and proposes one batch of the node's own housekeeping (an empty one moves the clocks). Returns once reads here see
     /// what it did: what is done next follows from what they see.
     pub async fn write_batch(&self, commands: Vec<Bytes>) -> Result<Vec<Reply>, ProposalOutcome> {
-        let InLog { index, replies, .. } = self.put_in_log(commands).await?;
+        let (index, BatchReply { replies, .. }) = self.put_in_log(commands).await?;
         self.state.wait_applied(index).await;
         Ok(replies)
     }
 
-    /// Stamps and proposes one batch. Gives what came of it, a moment before reads see what it says.
-    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<InLog, ProposalOutcome> {
+    /// Stamps and proposes one batch. Gives its log index and what came of it, a moment before reads see what it says.
+    async fn put_in_log(&self, commands: Vec<Bytes>) -> Result<(u64, BatchReply), ProposalOutcome> {
         self.awake.expect();
         let (leadership, clock) = self.stamp().await.ok_or(ProposalOutcome::NotProposed)?;
         let _under_way = self.clock.propose(leadership);
@@ -431,8 +421,7 @@ impl ProposerParts {
             Ok(Ok(response)) => {
                 self.metrics.observe_batch_done(begin.elapsed());
                 self.awake.expect();
-                let BatchReply { replies, dearest } = response.data;
-                Ok(InLog { index: response.log_id.index, replies, dearest })
+                Ok((response.log_id.index, response.data))
             }
             // Rejected before it was appended: openraft gives these two for nothing else.
             Ok(Err(ClientWriteError::ForwardToLeader(_) | ClientWriteError::PreconditionFailed(_))) => {

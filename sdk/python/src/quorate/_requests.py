@@ -151,14 +151,21 @@ def path(route: str, name: str, what: str, rest: str = "") -> str:
     """A route that ends with a slash, a name that is one segment, and what comes after it."""
     if not name:
         raise InvalidRequestError(f"{what} has at least one character")
-    return f"{route}{escaped(name, '')}{rest}"
+    return f"{route}{without_step(escaped(name, ''))}{rest}"
 
 
 def key_path(key: Key) -> str:
-    """The path of an entry; slashes stand for themselves, since keys are hierarchical."""
+    """The path of an entry; slashes stand for themselves, since keys are hierarchical, unless a segment is `.` or `..`."""
     if not key:
         raise InvalidRequestError("a key has at least one character")
-    return f"/v1/kv/{quote(name_bytes(key), safe='/')}"
+    name = name_bytes(key)
+    safe = "/" if {b".", b".."}.isdisjoint(name.split(b"/")) else ""
+    return f"/v1/kv/{without_step(quote(name, safe=safe))}"
+
+
+def without_step(segment: str) -> str:
+    """A segment of a path; one that is `.` or `..` has its dots encoded, since proxies take it for a step (RFC 3986, 5.2.4)."""
+    return segment.replace(".", "%2E") if segment in {".", ".."} else segment
 
 
 def is_rewritten(key: Key) -> bool:

@@ -182,6 +182,10 @@ def test_operations_say_what_they_expect() -> None:
 def test_paths_and_parameters_are_escaped() -> None:
     assert key_path("a b/\u00fc?#%") == "/v1/kv/a%20b/%C3%BC%3F%23%25"
     assert path("/v1/locks/", "a/b", "a name", "/acquire") == "/v1/locks/a%2Fb/acquire"
+    assert path("/v1/locks/", "..", "a name", "/acquire") == "/v1/locks/%2E%2E/acquire"
+    assert path("/v1/locks/", "a/..", "a name") == "/v1/locks/a%2F.."
+    keys = {".": "%2E", "..": "%2E%2E", "a/../b": "a%2F..%2Fb", "./a": ".%2Fa", "a//.b/": "a//.b/"}
+    assert {key: key_path(key) for key in keys} == {key: f"/v1/kv/{escaped}" for key, escaped in keys.items()}
     assert query("/x", from_=3, prefix="", keys=True, none=None, no=False, a="b&c") == "/x?from=3&prefix=&keys=true&a=b%26c"
     assert compact(if_=[], none=None, no=False, zero=0) == {"if": [], "zero": 0}
     for name in ("", "\0"[:0]):
