@@ -9,7 +9,6 @@ pub mod cluster;
 pub mod coordination;
 pub mod crash;
 pub mod eventually;
-pub mod feed;
 pub mod fill;
 pub mod history;
 pub mod host;

@@ -1,4 +1,4 @@
-//! A browser's `EventSource` over outages, compaction, restores and refusals: it goes on, or is told in the stream what is missing.
+//! A browser's `EventSource` over outages and restores: it goes on, or is told in the stream what is missing.
 //!
 //! Owns the rules by which a browser reads a stream, as the standard has them: any status but 200 ends it for ever.
 
@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
-use quorate_client::api::ErrorCode;
-use quorate_client::{Client, Error, Value};
+use quorate_client::{Client, Value};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -163,42 +162,7 @@ async fn a_page_goes_on_after_an_outage() {
     cluster.assert_agreement().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_slept_begins_anew_where_history_is_compacted_or_of_another_cluster() {
-    let settings = Settings::with_ids([1]).flag("--history-keep-ms", 500).flag("--history-keep-revisions", 10);
-    let mut cluster = Cluster::start_with(settings).await;
-    let client = cluster.client_without(None);
-    let slept = put(&client, "web/a", 1).await;
-    eventually("history is compacted", PATIENCE, async || {
-        // Age counts cluster time, which stands still while nothing is written and nothing is due.
-        put(&client, "busy", 0).await;
-        match client.watch("").from(slept + 1).start().await {
-            Err(Error::Rejected(problem)) if problem.code == ErrorCode::Compacted => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
-    let at = cluster.client_address(1);
-    for (id, code) in [(format!("{slept}.0"), "compacted"), ((slept + 1_000_000).to_string(), "invalid_argument")] {
-        let with = EventSource::after(at, "/v1/watch?prefix=web/&initial=true", Some(id.clone()));
-        with.until(0, "synced", "revision", PATIENCE).await;
-        let names = with.names();
-        assert_eq!((&*names[0], &*names[1], &*names[names.len() - 1]), ("reset", "put", "synced"));
-        let without = EventSource::after(at, "/v1/watch?prefix=web/", Some(id.clone()));
-        let led = EventSource::after(at, "/v1/elections/e/observe", Some(id.trim_end_matches(".0").to_owned()));
-        led.until(0, "vacant", "e", PATIENCE).await;
-        assert_eq!(led.names(), ["reset", "vacant"]);
-        for page in [&with, &without, &led] {
-            page.until(0, "reset", code, PATIENCE).await;
-        }
-        let value = put(&client, "web/b", slept).await;
-        for page in [&with, &without] {
-            page.until(0, "put", &value.to_string(), PATIENCE).await;
-        }
-    }
-    cluster.assert_agreement().await;
-}
-
+/// Fault: the cluster is replaced by one that was restored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_goes_on_in_the_cluster_that_a_backup_became() {
     let home = tempfile::tempdir().expect("a directory");
@@ -220,25 +184,4 @@ async fn a_page_goes_on_in_the_cluster_that_a_backup_became() {
         page.until(0, "put", &value.to_string(), PATIENCE).await;
     }
     new.assert_agreement().await;
-}
-
-/// A browser would give up at any status but 200.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_is_one_too_many_comes_again() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1]).flag("--account-watches-max", 1)).await;
-    let at = cluster.client_address(1);
-    let one = EventSource::open(at, "/v1/watch?prefix=web/&heartbeat_ms=500");
-    one.until(0, "progress", "revision", PATIENCE).await;
-    let other = EventSource::open(at, "/v1/watch?prefix=web/&heartbeat_ms=500");
-    other.until(0, "end", "too_many_requests", PATIENCE).await;
-    drop(one);
-    other.until(0, "progress", "revision", PATIENCE).await;
-    // A fault of the request does not pass.
-    let wrong = EventSource::open(at, "/v1/watch?colour=red");
-    eventually("it is ended for ever", PATIENCE, async || {
-        let closed = wrong.seen.lock().expect("nobody panics holding it").closed;
-        if closed == Some(400) { Ok(()) } else { Err(format!("{closed:?}")) }
-    })
-    .await;
-    cluster.assert_agreement().await;
 }

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Caller, Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_tests::{Caller, Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{
-    Applied, BarrierAnswer, ErrorCode, ListAnswer, LockAnswer, Problem, RenewAnswer, Renewal, RenewedAnswer,
-    SessionAnswer, SessionEnded, SessionView, WriteAnswer,
+    BarrierAnswer, ErrorCode, ListAnswer, LockAnswer, RenewAnswer, Renewal, RenewedAnswer, SessionEnded, SessionView,
+    WriteAnswer,
 };
 use serde_json::json;
 
@@ -31,6 +31,7 @@ async fn hang(caller: &mut Caller, session: &str) -> u64 {
     entered.revision
 }
 
+/// Fault: leaders are killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_outlives_failovers_and_ends_once_its_time_of_leadership_is_over() {
     let mut cluster = Cluster::start().await;
@@ -139,22 +140,6 @@ async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
     assert_eq!(again, SessionEnded { replayed: true, ..first.clone() });
     assert_eq!(first.count, 5);
     cluster.bring_up(leader).await;
-    cluster.assert_agreement().await;
-}
-
-/// A repeat answers with the session as it is now. Where it has ended, that is said, and that it did begin.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_tells_of_the_session_that_the_request_began() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let mut caller = cluster.caller(1);
-    let create = Request::post("/v1/sessions", r#"{"ttl_ms":60000}"#).request_id("create");
-    let first: SessionAnswer = caller.insist(&create).await.expect_success().json();
-    let again: SessionAnswer = caller.insist(&create).await.expect_success().json();
-    assert_eq!((&again.session, again.index, again.replayed), (&first.session, first.index, true));
-    let end = Request::new("DELETE", format!("/v1/sessions/{}", first.session)).request_id("end");
-    caller.insist(&end).await.expect_success();
-    let again: Problem = caller.insist(&create).await.json();
-    assert_eq!((again.code, again.applied), (ErrorCode::SessionExpired, Applied::Yes), "{again}");
     cluster.assert_agreement().await;
 }
 
