@@ -19,7 +19,7 @@ use quorate_client::Client;
 use quorate_client::api::MemberRole;
 use quorate_node::EXIT_REMOVED;
 
-use super::guide::built;
+use super::guide::{built, command};
 
 /// As the manifest has it.
 const FOUNDERS: u64 = 3;
@@ -142,12 +142,9 @@ impl Kubelet {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path(pod)).expect("a log");
         let programs = built("quorate-node").parent().expect("a directory").display().to_string();
         let pki = |name: &str| self.path("pki").join(name);
-        let mut command = Command::new("unshare");
+        let mut command = command("unshare");
         command.args(["--mount", "sh", "-c", "mount --bind \"$1\" /etc/hosts && shift && exec \"$@\"", "sh"]);
         command.arg(self.path("hosts")).args(["ip", "netns", "exec", space, "sh", "-c", &self.command]);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-            command.env_remove(name);
-        }
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{programs}:{path}")).env("POD_NAME", format!("node-{pod}"));
         command.env("QUORATE_DATA_DIR", volume.join("data")).env("QUORATE_INSECURE", "true");

@@ -34,7 +34,6 @@ mod package;
 mod quotas;
 mod reads;
 mod sessions;
-mod smoke;
 mod tasks;
 mod unix_socket;
 mod watch;

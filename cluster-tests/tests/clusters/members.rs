@@ -10,7 +10,7 @@ use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
 use quorate_node::EXIT_REMOVED;
 
 /// How often a leader is killed in the middle of a change.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 2;
 /// As many at most until one of them was killed there.
 const ROUNDS_MAX: usize = 30;
 
@@ -27,7 +27,7 @@ fn voters(answer: &MembersAnswer) -> Vec<u64> {
 }
 
 /// Waits until these vote and no change is under way.
-async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
+pub async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
     eventually(&format!("{wanted:?} vote"), PATIENCE, async || {
         let answer = members(cluster).await?;
         let is_so = !answer.changing && voters(&answer) == wanted;

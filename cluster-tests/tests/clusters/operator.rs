@@ -4,7 +4,6 @@
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -21,7 +20,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::backups::endpoints;
-use super::guide::built;
+use super::guide::{built, command};
 
 const ROOT: &str = "77aa0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a";
 
@@ -95,10 +94,7 @@ fn code(error: &Error) -> Option<ErrorCode> {
 
 /// Runs the command line as root; what it printed.
 async fn quorate(guarded: &Guarded, arguments: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(built("quorate"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
+    let mut command = command(built("quorate"));
     command.args(arguments).env("QUORATE_ENDPOINTS", guarded.endpoints()).env("QUORATE_TOKEN", ROOT);
     let done = tokio::task::spawn_blocking(move || command.output()).await.expect("the task ends");
     let done = done.expect("the program runs");

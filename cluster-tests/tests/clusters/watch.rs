@@ -1,4 +1,4 @@
-//! Watches on real nodes: beside writers, over restarts and compaction, and of readers that do not read. `histories` kill leaders beside them.
+//! Watches on real nodes: beside writers, and over restarts and compaction. `histories` kill leaders beside them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cluster_tests::cluster::PATIENCE;
 use cluster_tests::seed::seeded;
-use cluster_tests::{Cluster, Connection, Request, Settings, eventually};
-use quorate_client::api::{ErrorCode, ListAnswer, WatchEvent};
+use cluster_tests::{Cluster, Settings, eventually};
+use quorate_client::api::{ErrorCode, WatchEvent};
 use quorate_client::{Client, Error, Op, Value, Watched};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -60,12 +60,6 @@ fn take(there: &mut BTreeMap<String, u64>, event: WatchEvent) {
 async fn listed(client: &Client, revision: u64) -> BTreeMap<String, u64> {
     let page = client.list("w/").limit(1_000).revision(revision).page().await.expect("it is not compacted");
     page.entries.into_iter().map(|entry| (entry.key.to_string(), entry.version)).collect()
-}
-
-async fn revision(cluster: &Cluster) -> u64 {
-    let node = cluster.leader().await;
-    let answer = Request::get("/v1/kv?limit=1&prefix=none").send(cluster.client_address(node)).await;
-    answer.expect("a live node answers").expect_success().json::<ListAnswer>().revision
 }
 
 /// Watches begin at any node while writers go on at all of them.
@@ -157,49 +151,5 @@ async fn a_watch_of_what_is_compacted_is_told_so_and_an_idle_one_goes_on() {
             Some((format!("idle/{id}").into(), put.revision))
         );
     }
-    cluster.assert_agreement().await;
-}
-
-/// Fault: a reader at a follower takes nothing for a while.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_does_not_read_gets_all_of_it_later() {
-    let mut cluster = Cluster::start().await;
-    let client = client_of(&cluster, None);
-    let start = revision(&cluster).await;
-    let node = cluster.follower().await;
-    let mut slow = Connection::open(cluster.client_address(node)).await.expect("it takes connections");
-    slow.send(&Request::get(format!("/v1/watch?prefix=&from={}", start + 1)).to_bytes()).await.expect("it is sent");
-    let value = format!("\"{}\"", "x".repeat(200_000));
-    for n in 0..150 {
-        client.put(format!("k/{}", n % 5), Value::json_text(value.clone())).await.expect("all is well");
-    }
-    // More than sockets and the node's memory for it hold, so it is read from disk now.
-    cluster.wait_all_ready().await;
-    let stopping = tokio::spawn(async move {
-        let answer = slow.answer(false).await;
-        (slow, answer)
-    });
-    eventually("all of it was sent", PATIENCE, async || {
-        let text = Request::get("/metrics")
-            .send(cluster.client_address(node))
-            .await
-            .map_err(|error| error.to_string())?
-            .text();
-        let count = |source: &str| {
-            let name = format!("quorate_watch_events_total{{source=\"{source}\"}} ");
-            text.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).expect("it is counted")
-        };
-        if count("disk") + count("memory") >= 150 { Ok(()) } else { Err("not yet".into()) }
-    })
-    .await;
-    // The node ends the stream where it stops, so that there is a whole answer.
-    cluster.stop(node).await;
-    let (_, answer) = stopping.await.expect("it does not panic");
-    let text = answer.expect("a whole answer").text();
-    let revisions: Vec<u64> =
-        text.lines().filter_map(|line| line.strip_prefix("id: ")?.strip_suffix(".0")?.parse().ok()).collect();
-    assert_eq!(revisions, (start + 1..=start + 150).collect::<Vec<_>>());
-    assert!(text.contains("\"code\":\"stopping\""), "{}", &text[text.len() - 500..]);
-    cluster.bring_up(node).await;
     cluster.assert_agreement().await;
 }
