@@ -2,22 +2,15 @@
 //!
 //! Decisions of a single node are tested on one node. Most of them are in the cases that are compared with what a real etcd answered.
 
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use cluster_tests::{Cluster, PATIENCE, Request, Settings, eventually};
 use etcd_conformance::cases;
+use etcd_conformance::client::Etcd;
 use etcd_conformance::compare::{compare as compare_cases, flat, kept};
 use futures::StreamExt;
-use futures::channel::mpsc;
-use hyper::body::Incoming;
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use quorate_etcd_api::Message;
 use quorate_etcd_api::auth::{
     AuthRoleAddRequest, AuthRoleAddResponse, AuthRoleGetRequest, AuthRoleGetResponse, AuthRoleGrantPermissionRequest,
     AuthRoleGrantPermissionResponse, AuthUserAddRequest, AuthUserAddResponse, AuthUserGrantRoleRequest,
@@ -40,72 +33,17 @@ use quorate_etcd_api::watch::{
     WatchCancelRequest, WatchCreateRequest, WatchRequest, WatchRequestRequestUnion, WatchResponse,
 };
 use serde_json::{Value, json};
-use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
-use tonic_prost::ProstCodec;
-use tower_service::Service;
 
-/// A connection over which calls go.
-struct Wire(SendRequest<tonic::body::Body>);
-
-impl Service<http::Request<tonic::body::Body>> for Wire {
-    type Response = http::Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
-        Box::pin(self.0.send_request(request))
-    }
+/// Calls that most tests make.
+trait Calls {
+    async fn put(&mut self, key: &str, value: &str) -> PutResponse;
+    async fn range(&mut self, request: RangeRequest) -> Result<RangeResponse, Status>;
+    async fn txn(&mut self, request: TxnRequest) -> Result<TxnResponse, Status>;
+    async fn grant(&mut self, ttl: i64) -> i64;
 }
 
-/// A client of one node.
-struct Etcd {
-    grpc: tonic::client::Grpc<Wire>,
-    token: Option<String>,
-}
-
-impl Etcd {
-    async fn of(node: SocketAddr) -> Self {
-        let stream = tokio::net::TcpStream::connect(node).await.expect("it listens");
-        let (wire, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
-        // Ends with its cluster, or with the client.
-        tokio::spawn(connection);
-        let origin = format!("http://{node}").parse().expect("an address");
-        Self { grpc: tonic::client::Grpc::with_origin(Wire(wire), origin), token: None }
-    }
-
-    async fn call<Q, A>(&mut self, path: &'static str, request: Q) -> Result<A, Status>
-    where
-        Q: Message + Send + Sync + 'static,
-        A: Message + Default + Send + Sync + 'static,
-    {
-        self.grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-        let mut request = tonic::Request::new(request);
-        if let Some(token) = &self.token {
-            *request.metadata_mut() = MetadataMap::new();
-            request.metadata_mut().insert("token", token.parse().expect("ASCII"));
-        }
-        let path = http::uri::PathAndQuery::from_static(path);
-        let answer = self.grpc.unary(request, path, ProstCodec::<Q, A>::default()).await?;
-        Ok(answer.into_inner())
-    }
-
-    async fn exchange<Q, A>(&mut self, path: &'static str) -> (mpsc::UnboundedSender<Q>, tonic::Streaming<A>)
-    where
-        Q: Message + Send + Sync + 'static,
-        A: Message + Default + Send + Sync + 'static,
-    {
-        self.grpc.ready().await.expect("the connection stands");
-        let (asking, asked) = mpsc::unbounded();
-        let path = http::uri::PathAndQuery::from_static(path);
-        let answers = self.grpc.streaming(tonic::Request::new(asked), path, ProstCodec::<Q, A>::default()).await;
-        (asking, answers.expect("a stream").into_inner())
-    }
-
+impl Calls for Etcd {
     async fn put(&mut self, key: &str, value: &str) -> PutResponse {
         self.call("/etcdserverpb.KV/Put", put(key, value)).await.expect("it is written")
     }
