@@ -231,34 +231,6 @@ async fn polite(from: Ipv4Addr, to: SocketAddr, writes: usize) -> Vec<Duration> 
     times
 }
 
-/// A process, since what is shared out are its threads and its log.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
-    const GREEDY: usize = 1_000;
-    const OPS_PER_SECOND: usize = 500;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
-    let settings = Settings::with_ids([1]).flag("--account-ops-per-second", OPS_PER_SECOND).alone();
-    let mut cluster = Cluster::start_with(settings).await;
-    let to = cluster.client_address(1);
-    let mut alone = polite(other, to, 50).await;
-    let flood = Flood::start(GREEDY, one, to, |n| Request::put(&format!("greedy/{n}"), "1"));
-    eventually("the greedy client is told", PATIENCE, async || {
-        let (_, refused) = flood.counts();
-        if refused > GREEDY { Ok(()) } else { Err(format!("{refused} refused")) }
-    })
-    .await;
-    let (begin, before) = (Instant::now(), flood.counts().0);
-    let mut beside = polite(other, to, 100).await;
-    let rate = (flood.counts().0 - before) as f64 / begin.elapsed().as_secs_f64();
-    let (answered, refused) = flood.stop().await;
-    let (alone, median, p90) = (percentile(&mut alone, 50), percentile(&mut beside, 50), percentile(&mut beside, 90));
-    println!("greedy: {answered} answered ({rate:.0} a second), {refused} refused");
-    println!("polite: median {alone:?} alone, {median:?} beside, p90 {p90:?}");
-    assert!(rate < 1.3 * OPS_PER_SECOND as f64, "{rate:.0} a second");
-    assert!(median < Duration::from_millis(150) && p90 < Duration::from_millis(600), "{median:?}, {p90:?}");
-    cluster.assert_agreement().await;
-}
-
 /// Large writes wait for a majority, and small ones must not wait behind them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_writes_go_between_large_ones() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cluster_tests::{Cluster, Settings, eventually};
+use cluster_tests::{Cluster, eventually};
 use quorate_client::api::ErrorCode;
 use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
 use tokio::process::{Child, Command};
@@ -12,8 +12,6 @@ use tokio::process::{Child, Command};
 use crate::backups::endpoints;
 use crate::guide::built;
 
-/// Outlives an election, and is soon over.
-const TTL: Duration = Duration::from_secs(2);
 /// Long enough for anything that is to happen at all.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -23,10 +21,6 @@ fn client_of(cluster: &Cluster, id: u64) -> Client {
         .discover_members(false)
         .build()
         .expect("an endpoint")
-}
-
-async fn session(client: &Client) -> Session {
-    client.session().ttl(TTL).await.expect("a session")
 }
 
 async fn waiters(client: &Client, name: &str) -> u64 {
@@ -193,51 +187,6 @@ async fn a_command_under_a_lock_is_ended_before_the_next_one_begins() {
 async fn next_output(mut command: Command) -> (Option<i32>, String) {
     let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("in time").expect("it runs");
     (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
-}
-
-/// The command line against what a node decides, not a fake.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let endpoints = endpoints(&cluster);
-    let client = cluster.client_without(None);
-    let put = "quorate put state '\"done\"' --guarded && echo $QUORATE_LOCK && exit 5";
-    let path =
-        format!("{}:{}", built("quorate").parent().expect("in a directory").display(), std::env::var("PATH").unwrap());
-    let mut command = quorate(&endpoints, &["lock", "run", "a/b", "--", "sh", "-c", put]);
-    let (code, said) = next_output(std::mem::replace(command.env("PATH", path), Command::new("true"))).await;
-    assert!(code == Some(5) && said.ends_with("a/b\n"), "{code:?} {said}");
-    let session = session(&client).await;
-    let held = session.lock("a/b").acquire().await.expect("what the command held is free at once");
-    let token = held.token().expect("certain").to_string();
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "run", "a/b", "--wait", "100ms", "--", "true"])).await;
-    assert_eq!(code, Some(3), "{said}");
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "check", "a/b", &token])).await;
-    assert!(code == Some(0) && said.starts_with("held: a/b"), "{said}");
-    let late = ["put", "state", "2", "--guard-lock", "a/b", "--guard-token", "1"];
-    assert_eq!(next_output(quorate(&endpoints, &late)).await.0, Some(3));
-    let id = session.id();
-    let all = [
-        &["session", "list"][..],
-        &["session", "show", id],
-        &["session", "renew", id],
-        &["lock", "list"],
-        &["election", "list"],
-        &["barrier", "show", "b"],
-        &["lock", "show", "a/b"],
-    ];
-    for arguments in all {
-        let (code, text) = next_output(quorate(&endpoints, arguments)).await;
-        let (json_code, json) = next_output(quorate(&endpoints, &[arguments, &["--output", "json"]].concat())).await;
-        assert_eq!((code, json_code), (Some(0), Some(0)), "{arguments:?}: {text} {json}");
-        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-        assert!(json.lines().all(is_json) && !text.lines().any(is_json), "{arguments:?}: {text} {json}");
-    }
-    let (code, _) = next_output(quorate(&endpoints, &["lock", "release", "a/b", "--token", &token])).await;
-    assert_eq!(code, Some(0));
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "check", "a/b", &token])).await;
-    assert_eq!(code, Some(3), "{said}");
-    cluster.assert_agreement().await;
 }
 
 /// Fault: the process that leads is killed.

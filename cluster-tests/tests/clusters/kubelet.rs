@@ -332,8 +332,13 @@ async fn three_pods(is_open: bool) -> Option<Kubelet> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_that_are_killed_or_moved_come_back_as_themselves_and_liveness_lets_them() {
+async fn pods_are_killed_moved_and_scaled_and_liveness_lets_them() {
     let Some(mut kubelet) = three_pods(true).await else { return };
+    pods_that_are_killed_or_moved_come_back_as_themselves(&mut kubelet).await;
+    pods_are_scaled_to_five_and_back_by_members(&mut kubelet).await;
+}
+
+async fn pods_that_are_killed_or_moved_come_back_as_themselves(kubelet: &mut Kubelet) {
     kubelet.write("before").await;
     kubelet.kill(1);
     kubelet.restart(1);
@@ -418,9 +423,7 @@ async fn where_the_cluster_wants_an_invitation_a_pod_without_its_volume_waits_fo
     kubelet.assert_has(&["one"]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_are_scaled_to_five_and_back_by_members() {
-    let Some(mut kubelet) = three_pods(true).await else { return };
+async fn pods_are_scaled_to_five_and_back_by_members(kubelet: &mut Kubelet) {
     kubelet.write("three").await;
     kubelet.scale(5);
     kubelet.wait_ready(1..=5).await;
