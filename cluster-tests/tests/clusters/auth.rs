@@ -82,7 +82,8 @@ fn value(value: &impl serde::Serialize) -> Value {
     Value::json(value).expect("JSON")
 }
 
-fn code(error: &Error) -> Option<ErrorCode> {
+/// The code of a refusal.
+pub fn code(error: &Error) -> Option<ErrorCode> {
     match error {
         Error::Rejected(problem) => Some(problem.code),
         _ => None,

@@ -25,8 +25,9 @@ const HEALED_WITHIN: Duration = Duration::from_secs(15);
 const NAME: &str = "contended";
 
 /// What is fought for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Prize {
+    #[default]
     Lock,
     Election,
 }
@@ -80,7 +81,7 @@ impl Won {
 }
 
 /// What the contenders for a prize and its observer saw.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Record {
     prize: Prize,
     /// Revision and token of each write that was acknowledged.
@@ -96,19 +97,6 @@ struct Record {
 }
 
 impl Record {
-    fn of(prize: Prize) -> Self {
-        Self {
-            prize,
-            accepted: Mutex::default(),
-            won: Mutex::default(),
-            places: Mutex::default(),
-            writes: AtomicU64::default(),
-            refused: AtomicU64::default(),
-            lost: AtomicU64::default(),
-            over: AtomicBool::default(),
-        }
-    }
-
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
@@ -217,7 +205,7 @@ fn client_of(cluster: &Cluster, number: u64) -> Client {
 async fn fight(seconds: u64) {
     let mut random = seeded();
     let mut cluster = Cluster::start().await;
-    let records = [Prize::Lock, Prize::Election].map(|prize| Arc::new(Record::of(prize)));
+    let records = [Prize::Lock, Prize::Election].map(|prize| Arc::new(Record { prize, ..Record::default() }));
     let mut tasks = tokio::task::JoinSet::new();
     for record in &records {
         for number in 0..CONTENDERS {

@@ -23,18 +23,6 @@ fn client_of(cluster: &Cluster, id: u64) -> Client {
         .expect("an endpoint")
 }
 
-async fn waiters(client: &Client, name: &str) -> u64 {
-    client.lock(name).get().await.expect("an answer").waiter_count
-}
-
-async fn until_waiting(client: &Client, name: &str, count: u64) {
-    eventually(&format!("{count} wait for {name}"), PATIENCE, async || match waiters(client, name).await {
-        waiting if waiting == count => Ok(()),
-        waiting => Err(format!("{waiting} do")),
-    })
-    .await;
-}
-
 /// Takes a lock, and asks who held it before what it knows once that is done.
 async fn taken(session: Session, name: &'static str, before: Session) -> (LockGuard, Option<Loss>) {
     let guard = session.lock(name).acquire().await.expect("granted in the end");
@@ -55,7 +43,11 @@ async fn a_holder_knows_that_its_lock_is_lost_before_the_cluster_gives_it_to_the
         let token = held.token().expect("certain");
         let next = well.session().ttl(BRIEF).await.expect("a session");
         let taking = tokio::spawn(taken(next, "shop", holder.clone()));
-        until_waiting(&well, "shop", 1).await;
+        eventually("one waits", PATIENCE, async || {
+            let waiting = well.lock("shop").get().await.expect("an answer").waiter_count;
+            if waiting == 1 { Ok(()) } else { Err(format!("{waiting} do")) }
+        })
+        .await;
 
         if how == "stopped" {
             cluster.pause(follower)

@@ -21,7 +21,6 @@ mod deadlines;
 mod dev;
 mod entry_locks;
 mod etcd;
-mod event_source;
 mod exactly_once;
 mod examples;
 mod forms;
@@ -44,7 +43,6 @@ mod clocks;
 mod contenders;
 #[path = "../../../raft-store/tests/kills/disk/mod.rs"]
 mod disk;
-mod durability;
 mod failover;
 mod histories;
 mod kept_data;

@@ -13,12 +13,13 @@ use cluster_tests::{Cluster, Connection, PATIENCE, Request, Settings, eventually
 use quorate_client::api::{
     ErrorCode, Grant, NodeCaller, NodeCallersAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeResourceKind, Permission,
 };
-use quorate_client::{Client, Error, Value};
+use quorate_client::{Client, Value};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::auth::code;
 use super::backups::endpoints;
 use super::guide::{built, command};
 
@@ -83,13 +84,6 @@ impl Guarded {
 
 fn value(text: &str) -> Value {
     Value::json(&json!({"n": text})).expect("JSON")
-}
-
-fn code(error: &Error) -> Option<ErrorCode> {
-    match error {
-        Error::Rejected(problem) => Some(problem.code),
-        _ => None,
-    }
 }
 
 /// Runs the command line as root; what it printed.
