@@ -8,7 +8,6 @@ pub mod cluster;
 pub mod coordination;
 pub mod drive;
 pub mod eventually;
-pub mod feed;
 pub mod fill;
 pub mod host;
 pub mod http;

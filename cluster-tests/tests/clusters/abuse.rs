@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use cluster_harness::ports::free_addresses;
 use cluster_harness::stats::DEBUG_BUILD;
 use cluster_harness::{Caller, Cluster, Connection, PATIENCE, Request, Settings, eventually, memory_of};
-use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, create_user, frames, source, way};
+use cluster_tests::abuse::{Attack, FROM, Honest, Measured, NICENESS, Target, frames, source, way};
 use quorate_client::Scrape;
-use quorate_client::api::{Applied, ErrorCode, RenewedAnswer};
+use quorate_client::api::RenewedAnswer;
 use quorate_etcd_api::Message;
 use quorate_etcd_api::kv::{RangeRequest, RequestOp, RequestOpRequest, TxnRequest};
 use serde_json::json;
@@ -231,34 +231,6 @@ async fn polite(from: Ipv4Addr, to: SocketAddr, writes: usize) -> Vec<Duration> 
     times
 }
 
-/// A process, since what is shared out are its threads and its log.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_greedy_client_has_its_share_and_a_polite_one_does_not_wait_for_it() {
-    const GREEDY: usize = 1_000;
-    const OPS_PER_SECOND: usize = 500;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 1), Ipv4Addr::new(127, 0, 0, 2));
-    let settings = Settings::with_ids([1]).flag("--account-ops-per-second", OPS_PER_SECOND).alone();
-    let mut cluster = Cluster::start_with(settings).await;
-    let to = cluster.client_address(1);
-    let mut alone = polite(other, to, 50).await;
-    let flood = Flood::start(GREEDY, one, to, |n| Request::put(&format!("greedy/{n}"), "1"));
-    eventually("the greedy client is told", PATIENCE, async || {
-        let (_, refused) = flood.counts();
-        if refused > GREEDY { Ok(()) } else { Err(format!("{refused} refused")) }
-    })
-    .await;
-    let (begin, before) = (Instant::now(), flood.counts().0);
-    let mut beside = polite(other, to, 100).await;
-    let rate = (flood.counts().0 - before) as f64 / begin.elapsed().as_secs_f64();
-    let (answered, refused) = flood.stop().await;
-    let (alone, median, p90) = (percentile(&mut alone, 50), percentile(&mut beside, 50), percentile(&mut beside, 90));
-    println!("greedy: {answered} answered ({rate:.0} a second), {refused} refused");
-    println!("polite: median {alone:?} alone, {median:?} beside, p90 {p90:?}");
-    assert!(rate < 1.3 * OPS_PER_SECOND as f64, "{rate:.0} a second");
-    assert!(median < Duration::from_millis(150) && p90 < Duration::from_millis(600), "{median:?}, {p90:?}");
-    cluster.assert_agreement().await;
-}
-
 /// Large writes wait for a majority, and small ones must not wait behind them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_writes_go_between_large_ones() {
@@ -466,25 +438,6 @@ async fn under(
     measured
 }
 
-/// Behind a proxy all have one address, and its share.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_live_behind_the_address_of_an_attack() {
-    const ATTACK: &str = "h2-no-window";
-    const CONNECTIONS: usize = 400;
-    /// Longer than sessions live.
-    const EACH: Duration = Duration::from_secs(7);
-    let mut cluster = Cluster::start_with(Settings::default().alone()).await;
-    let target = target_of(&cluster).await;
-    let nodes: Vec<u32> = cluster.ids().iter().map(|id| cluster.process_id(*id)).collect();
-    let honest = Honest::start(source(0), &target.clients, None, 10, 1);
-    let Measured { writes_per_second, lost, .. } = under(ATTACK, CONNECTIONS, &target, EACH, &honest, &nodes).await;
-    assert_eq!(lost, 0, "sessions lost");
-    assert!(writes_per_second > 1.0, "{writes_per_second} honest writes a second");
-    drop(honest);
-    cluster.wait_all_ready().await;
-    cluster.assert_agreement().await;
-}
-
 /// Attacks on all nodes at once could cost an election, and with it sessions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn honest_sessions_and_writes_go_on_under_each_attack() {
@@ -513,71 +466,14 @@ async fn honest_sessions_and_writes_go_on_under_each_attack() {
         assert!(memory < MEMORY, "{name}: {} MiB", memory >> 20);
     }
     drop(honest);
+    // Behind a proxy all have one address, and its share; and that for longer than sessions live.
+    let behind = Honest::start(source(0), &target.clients, None, 10, 1);
+    let Measured { writes_per_second, lost, .. } =
+        under("h2-no-window", 2 * CONNECTIONS, &target, Duration::from_secs(7), &behind, &nodes).await;
+    assert_eq!(lost, 0, "sessions lost behind the address of an attack");
+    assert!(writes_per_second > 1.0, "{writes_per_second} honest writes a second behind the address of an attack");
+    drop(behind);
     cluster.wait_all_ready().await;
-    cluster.assert_agreement().await;
-}
-
-/// Heads without a message and messages without their last byte: strangers take nothing by them, and a user no more than its share.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_come_keeps_nobody_out_who_is_known() {
-    /// Attacks with enough connections to take all places of a class, or all memory for bodies, of the one node.
-    const ATTACKS: [(&str, usize); 3] = [("grpc-heads", 70), ("grpc-bodies", 40), ("user-bodies", 200)];
-    /// Longer than sessions live.
-    const EACH: Duration = Duration::from_secs(6);
-    let mut cluster = Cluster::start_with(Settings::with_ids([1]).guarded(ROOT).alone()).await;
-    let to = cluster.client_address(1);
-    let (honest, hostile) = (create_user(&cluster, "honest").await, create_user(&cluster, "hostile").await);
-    let target = Target { clients: vec![to], peers: vec![cluster.peer_address(1)], token: Some(hostile) };
-    let nodes = [cluster.process_id(1)];
-    let large = Request::put("honest/large", json!("v".repeat(1_000_000)).to_string());
-    let large = large.header("Authorization", format!("Bearer {honest}"));
-    let at_work = Honest::start(FROM, &target.clients, Some(&honest), 10, 2);
-    for (name, connections) in ATTACKS {
-        let running = Attack::named(name).expect("there is such an attack").begin(&target, connections, NICENESS);
-        let measured = Measured::over(EACH, &at_work.seen, &nodes).await;
-        println!("{name}: {measured:?}");
-        assert_eq!(measured.lost, 0, "{name}: sessions lost");
-        assert!(measured.writes_per_second > 2.0, "{name}: {} honest writes a second", measured.writes_per_second);
-        large.send(to).await.expect("an answer").expect_success();
-        drop(running);
-    }
-    drop(at_work);
-    cluster.assert_agreement().await;
-}
-
-/// The limit counts the sockets of a process.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_beyond_the_limit_are_told_and_those_that_are_there_go_on() {
-    const MAX: usize = 500;
-    // All of them come from one address, which would have a quarter; some places are for others all the same.
-    const OF_ONE: usize = MAX - MAX / 20;
-    let settings = Settings::with_ids([1]).flag("--connections-max", MAX).flag("--account-connections-max", MAX);
-    let mut cluster = Cluster::start_with(settings).await;
-    let to = cluster.client_address(1);
-    let mut first = Connection::open(to).await.expect("there is room");
-    first.exchange(&Request::put("k", "1")).await.expect("an answer").expect_success();
-    let mut open = Vec::new();
-    let refused = loop {
-        let mut connection = Connection::open(to).await.expect("the system takes it");
-        // One that was answered does not have to go for another one of its address.
-        let answer = connection.exchange(&Request::get("/livez")).await.expect("it is told");
-        if answer.status != 200 {
-            break answer;
-        }
-        open.push(connection);
-        assert!(open.len() <= MAX, "there is no limit");
-    };
-    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{}", refused.text());
-    assert!((OF_ONE - 50..OF_ONE).contains(&open.len()), "{} connections were taken", open.len());
-    let begin = Instant::now();
-    first.exchange(&Request::put("k", "2")).await.expect("an answer").expect_success();
-    println!("{} connections; a write beside them took {:?}", open.len(), begin.elapsed());
-    drop(open);
-    eventually("there is room again", PATIENCE, async || {
-        let answer = Request::get("/v1/kv/k").send(to).await.map_err(|error| error.to_string())?;
-        if answer.is_success() { Ok(()) } else { Err(answer.text()) }
-    })
-    .await;
     cluster.assert_agreement().await;
 }
 
@@ -659,44 +555,6 @@ async fn hold(
             open.pop_front();
         }
     }
-}
-
-/// Requests of a few KB about a large document: each took up to two seconds, on every node, in which nothing else was applied.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn small_requests_that_take_seconds_to_apply_are_refused() {
-    let cluster = Cluster::start_with(Settings::default().alone()).await;
-    let at = cluster.client_address(cluster.leader().await);
-    let document = format!("{{\"a\":[{}]}}", vec!["0"; 250_000].join(","));
-    Request::put("doc", document).send(at).await.expect("an answer").expect_success();
-    let terms = |count: usize| vec![json!({"field": "a", "op": "ncontains", "value": 7}); count];
-    let touch = |list: Vec<serde_json::Value>, dry_run: bool| {
-        let op = json!({"op": "touch", "key": "doc", "ttl_ms": 10_000_000, "if": list, "dry_run": dry_run});
-        Request::post("/v1/ops", op.to_string())
-    };
-    let patch = |operations: Vec<serde_json::Value>| {
-        let patch = Request::new("PATCH", "/v1/kv/doc").header("Content-Type", "application/json-patch+json");
-        patch.body(json!(operations).to_string().into_bytes())
-    };
-    let moves = vec![json!({"op": "move", "from": "/a/0", "path": "/a/249999"}); 128];
-    let ends = [json!({"op": "add", "path": "/a/0", "value": 1}), json!({"op": "remove", "path": "/a/0"})];
-    let check = json!({"key": "doc", "if": terms(64)});
-    for request in [
-        touch(terms(64), false),
-        touch(terms(64), true),
-        patch(moves),
-        patch(vec![ends; 64].concat()),
-        Request::post("/v1/txn", json!({"if": [check], "then": [{"op": "get", "key": "doc"}]}).to_string()),
-        Request::post("/v1/find", json!({"prefix": "doc", "where": terms(64)}).to_string()),
-    ] {
-        let problem = request.send(at).await.expect("an answer").problem();
-        assert_eq!(
-            (problem.code, problem.status, problem.applied),
-            (ErrorCode::TooDear, 413, Applied::No),
-            "{problem:?}"
-        );
-    }
-    let touched = touch(terms(3), false).send(at).await.expect("an answer").expect_success();
-    assert_eq!(touched.json::<serde_json::Value>()["version"], 2, "nothing of what was refused was done");
 }
 
 /// Short commands, some nearly as dear as one may be and some refused after as much work, again and again at all nodes.

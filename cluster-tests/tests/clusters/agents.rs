@@ -1,4 +1,4 @@
-//! Coding agents that share a cluster by `quorate mcp`: the tutorial as it stands, and what it promises under load and after a crash.
+//! Coding agents that share a cluster by `quorate mcp`: the tutorial as it stands, and what it promises after a crash.
 //!
 //! Owns what the blocks of the tutorial mean: `ann` and `ben` are calls of the agent of that name, `text` is what they get.
 
@@ -112,62 +112,6 @@ async fn every_call_of_the_tutorial_gets_what_it_shows() {
     let left = cluster.client_without(None).lock("repo/file:src/log.rs").get().await.expect("an answer");
     assert!(left.holders.is_empty(), "what an agent holds goes with it at once: {left:?}");
     cluster.assert_agreement().await;
-}
-
-/// Each agent is a process of its own and asks any node.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agents_that_write_one_entry_lose_no_update_and_no_claim_is_given_twice() {
-    const AGENTS: usize = 3;
-    const ROUNDS: usize = 15;
-    let mut cluster = Cluster::start().await;
-    let client = cluster.client_without(None);
-    client.put_json("counter", &json!({"n": 0})).await.expect("written");
-    for item in 0..AGENTS * ROUNDS {
-        client.put_json(format!("work/{item:03}"), &json!({"status": "open"})).await.expect("written");
-    }
-    let mut works = Vec::new();
-    for number in 0..AGENTS {
-        let agent = agent(&cluster, &format!("agent-{number}")).await;
-        works.push(tokio::spawn(work_off(agent)));
-    }
-    let (mut done, mut rounds) = (Vec::new(), 0);
-    for work in works {
-        let keys = work.await.expect("it ends");
-        rounds += keys.len();
-        done.extend(keys);
-    }
-    done.sort();
-    done.dedup();
-    assert_eq!((done.len(), rounds), (AGENTS * ROUNDS, AGENTS * ROUNDS), "each item once");
-    let counter = client.get_json::<Value>("counter").await.expect("an answer").expect("it is there").content;
-    assert_eq!(counter["n"], AGENTS * ROUNDS, "each of them counted one");
-    cluster.assert_agreement().await;
-}
-
-/// Claims all that there is and counts each item by compare-and-swap; the keys.
-async fn work_off(mut agent: Agent) -> Vec<String> {
-    let open = json!({"prefix": "work/", "where": [{"field": "status", "op": "eq", "value": "open"}]});
-    let mut keys = Vec::new();
-    loop {
-        let claimed = agent.done("claim_next", open.clone()).await["claimed"].take();
-        let Some(key) = claimed["key"].as_str() else { break };
-        let mut seen = agent.done("entry_get", json!({"key": "counter"})).await;
-        loop {
-            let n = seen["value"]["n"].as_u64().expect("a number");
-            let write = json!({"key": "counter", "value": {"n": n + 1}, "cas": seen["cas"]});
-            match agent.call("entry_put", write).await {
-                Ok(_) => break,
-                Err(mut refusal) => {
-                    assert_eq!(refusal["error"], "cas_mismatch", "{refusal}");
-                    seen = refusal["current"].take();
-                }
-            }
-        }
-        agent.done("claim_complete", json!({"key": key, "patch": {"status": "done"}})).await;
-        keys.push(key.to_owned());
-    }
-    assert!(agent.leave().await.success());
-    keys
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -70,31 +70,3 @@ async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_late
     }
     cluster.assert_agreement().await;
 }
-
-/// Inserts come to all nodes at once.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_inserts_of_one_key_exactly_one_succeeds() {
-    let mut cluster = Cluster::start().await;
-    let mut inserts = Vec::new();
-    for number in 0..30_u64 {
-        let ids = cluster.ids();
-        let at = cluster.client_address(ids[number as usize % ids.len()]);
-        let insert = Request::put("only-one", number.to_string()).header("If-None-Match", "*");
-        inserts.push(tokio::spawn(async move { (number, insert.send(at).await.unwrap()) }));
-    }
-    let mut winners = Vec::new();
-    for insert in inserts {
-        let (number, answer) = insert.await.unwrap();
-        if answer.is_success() {
-            winners.push(number);
-        } else {
-            assert_eq!(answer.problem().code, ErrorCode::AlreadyExists, "{}", answer.text());
-        }
-    }
-    let [winner] = winners[..] else { panic!("{winners:?} all inserted the same key") };
-    for id in cluster.ids() {
-        let entry: EntryView = Request::get("/v1/kv/only-one").send(cluster.client_address(id)).await.unwrap().json();
-        assert_eq!((entry.value.unwrap().0.get(), entry.version), (winner.to_string().as_str(), 1));
-    }
-    cluster.assert_agreement().await;
-}

@@ -11,22 +11,6 @@ use crate::forms::Forms;
 /// How long a single write may take while a node catches up. A write through that node waits for its share of the processors.
 const STALL_MAX: Duration = Duration::from_secs(1);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_missed_a_little_catches_up_from_the_log() {
-    let mut cluster = Cluster::start().await;
-    let away = cluster.follower().await;
-    cluster.kill(away).await;
-    let load = Load::start(&cluster, 8, "missed");
-    load.wait_for_more(500).await;
-    cluster.start_node(away);
-    catch_up(&mut cluster, away).await;
-    let history = load.finish().await.history;
-    let status = cluster.status(away).await.unwrap();
-    assert_eq!((status.purged_index, status.snapshot_index), (0, 0), "it has every entry since the first itself");
-    assert_durable(&cluster, away, &history).await;
-    cluster.assert_agreement().await;
-}
-
 pub async fn a_node_that_missed_purged_entries_comes_back_by_snapshot_while_writes_go_on() {
     let settings = Settings::default().alone().flag("--snapshot-every-entries", 100).flag("--keep-log-entries", 20);
     let mut cluster = Cluster::start_with(settings).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use cluster_harness::fill::fill;
-use cluster_harness::{Cluster, Connection, Request, eventually};
+use cluster_harness::{Cluster, Connection, Request};
 use quorate_client::api::{ClaimAnswer, CollectionAnswer, EntryView, ErrorCode, IndexState};
 use serde_json::{Value, json};
 
@@ -12,20 +12,12 @@ const JOBS: u64 = 1_000;
 const WORKERS: u64 = 32;
 const EACH: u64 = 10;
 
-async fn claim(cluster: &Cluster, id: u64, body: &Value) -> ClaimAnswer {
-    let request = Request::post("/v1/claim", body.to_string());
-    request.send(cluster.client_address(id)).await.expect("the node answers").expect_success().json()
-}
-
-fn keys(answer: &ClaimAnswer) -> Vec<&str> {
-    answer.entries.iter().map(|entry| entry.key.text().expect("a text")).collect()
-}
-
 async fn put_rules(cluster: &Cluster, name: &str, rules: Value) -> CollectionAnswer {
     let request = Request::new("PUT", format!("/v1/collections/{name}")).json(rules.to_string());
     request.send(cluster.client_address(1)).await.expect("the node answers").expect_success().json()
 }
 
+/// They ask all nodes at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
     let mut cluster = Cluster::start().await;
@@ -88,64 +80,5 @@ async fn workers_on_all_nodes_claim_every_due_job_and_none_twice() {
         assert_eq!(refused.code, ErrorCode::CasMismatch, "{public} opens the lock");
     }
     done(&cas.to_string()).send(cluster.client_address(2)).await.expect("an answer").expect_success();
-    cluster.assert_agreement().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_sent_again_after_the_leader_died_shows_the_same_entries() {
-    let mut cluster = Cluster::start().await;
-    fill(&cluster.client_without(None), 40, |n| format!("tasks/{n:02}"), |n| json!({"n": n, "rank": n % 7})).await;
-    let body = json!({"prefix": "tasks/", "order_by": ["-rank"], "limit": 5, "lock_ms": 30_000,
-        "patch": [{"op": "inc", "path": "n", "value": 100}], "request_id": "claim-1"});
-    let mut dry = body.clone();
-    dry["dry_run"] = json!(true);
-    let told = claim(&cluster, 1, &dry).await;
-    let first = claim(&cluster, 2, &body).await;
-    assert_eq!((keys(&told), told.dry_run), (keys(&first), true), "a dry run tells what will be claimed");
-    assert_eq!(keys(&first), ["tasks/34", "tasks/27", "tasks/20", "tasks/13", "tasks/06"]);
-    assert_eq!((first.count, first.examined, first.more, first.replayed), (5, 40, false, false));
-    let leader = cluster.leader().await;
-    cluster.kill(leader).await;
-    cluster.leader().await;
-    for id in cluster.live() {
-        let again = claim(&cluster, id, &body).await;
-        assert_eq!(again, ClaimAnswer { replayed: true, ..first.clone() }, "through node {id}");
-    }
-    cluster.bring_up(leader).await;
-    // Nobody else gets them while the locks hold; then, or once they are given back, somebody does.
-    let all = json!({"prefix": "tasks/", "order_by": ["-rank"], "limit": 100, "lock_ms": 1});
-    let rest = claim(&cluster, leader, &all).await;
-    assert_eq!((rest.count, rest.examined), (35, 40));
-    assert!(!keys(&rest).iter().any(|key| keys(&first).contains(key)));
-    let given_back = &first.entries[2];
-    let unlock = json!({"op": "unlock", "key": given_back.key, "cas": given_back.cas});
-    Request::post("/v1/ops", unlock.to_string())
-        .send(cluster.client_address(1))
-        .await
-        .expect("an answer")
-        .expect_success();
-    let one = json!({"prefix": "tasks/", "where": [{"field": "n", "op": "gte", "value": 100}]});
-    let next = claim(&cluster, 1, &one).await;
-    assert_eq!(keys(&next), [given_back.key.text().expect("a text")]);
-    eventually("locks of a millisecond are over", Duration::from_secs(10), async || {
-        let again = claim(&cluster, 3, &all).await;
-        if again.count == 35 { Ok(()) } else { Err(format!("{} were free", again.count)) }
-    })
-    .await;
-    // Those that the patch does not fit are passed over, and told.
-    let unfit = json!({"prefix": "tasks/3", "limit": 10, "patch": [{"op": "test", "path": "/n", "value": 30}]});
-    eventually("the locks are over", Duration::from_secs(10), async || {
-        let claimed = claim(&cluster, 1, &unfit).await;
-        let failed = claimed.failed.first();
-        if keys(&claimed) != ["tasks/30"] || failed.is_none() {
-            return Err(format!("{claimed:?}"));
-        }
-        assert!(
-            failed.is_some_and(|item| item.status == Some(412) && item.failed[0].pointer == "/patch/0"),
-            "{failed:?}"
-        );
-        Ok(())
-    })
-    .await;
     cluster.assert_agreement().await;
 }

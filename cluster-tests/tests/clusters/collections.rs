@@ -1,4 +1,4 @@
-//! Collections: unique values among many clients, indexes built beside the traffic, rules and numbers over changes of the leader.
+//! Collections: indexes built beside the traffic, rules and numbers over changes of the leader.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -49,40 +49,6 @@ fn order_rules() -> Value {
         },
         "required": ["total"],
     })
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_eight_clients_one_gets_a_unique_value() {
-    let mut cluster = Cluster::start().await;
-    let rules = json!({"indexes": [{"fields": ["email"], "unique": true}]});
-    NodeClient { cluster: &cluster, id: 1 }.put_rules("users", &rules).await;
-    for round in 0..20 {
-        let mut tries = tokio::task::JoinSet::new();
-        for client in 0..8_u64 {
-            let to = cluster.client_address(1 + client % 3);
-            let body = json!({"email": format!("{round}@example.org"), "client": client});
-            let request = Request::put(&format!("users/{round}-{client}"), body.to_string());
-            tries.spawn(async move { request.send(to).await.expect("an answer") });
-        }
-        let answers = tries.join_all().await;
-        assert_eq!(answers.iter().filter(|answer| answer.is_success()).count(), 1, "round {round}");
-        for refused in answers.iter().filter(|answer| !answer.is_success()) {
-            let problem = refused.problem();
-            assert_eq!((problem.status, problem.code), (409, ErrorCode::UniqueViolation));
-            assert!(problem.detail.contains("email") && problem.detail.contains("users/"), "{}", problem.detail);
-        }
-    }
-    // What lacks the field is free, and a value is, once its document is gone.
-    let via = NodeClient { cluster: &cluster, id: 2 };
-    for key in ["users/x", "users/y"] {
-        via.send(Request::put(key, r#"{"email":null}"#)).await.expect_success();
-    }
-    via.send(Request::put("users/a", r#"{"email":"a"}"#)).await.expect_success();
-    let taken = || Request::put("users/b", r#"{"email":"a"}"#);
-    assert_eq!(via.send(taken()).await.problem().code, ErrorCode::UniqueViolation);
-    via.send(Request::new("DELETE", "/v1/kv/users/a")).await.expect_success();
-    via.send(taken()).await.expect_success();
-    cluster.assert_agreement().await;
 }
 
 fn is_building(shown: &CollectionAnswer) -> bool {
@@ -161,6 +127,7 @@ pub async fn an_index_over_10000_documents_is_built_while_writes_go_on() {
     cluster.assert_agreement().await;
 }
 
+/// Faults: the leader is killed, and then all nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_have_no_gaps_and_rules_survive_the_leader_and_a_restart_of_all() {
     const EACH: u64 = 25;

@@ -1,4 +1,4 @@
-//! Sixteen contenders for one lock, or one leadership, while nodes are killed, stopped and started again at random.
+//! Ten contenders for one lock, and ten for one leadership, while nodes are killed, stopped and started again at random.
 //!
 //! Owns what must hold whatever happens: no write of a holder is accepted after one of a later holder, holders follow one
 //! another in the order of their places, and it goes on after each fault. `QUORATE_CONTEND_SECONDS` makes it longer.
@@ -16,17 +16,18 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use serde_json::json;
 
-const CONTENDERS: u64 = 16;
+/// For each prize.
+const CONTENDERS: u64 = 10;
 /// Shorter than a majority is stopped, longer than an election takes.
 const TTL: Duration = Duration::from_secs(2);
 /// After a fault is over there is an election, the sessions of the lost run out, and then somebody writes.
 const HEALED_WITHIN: Duration = Duration::from_secs(15);
 const NAME: &str = "contended";
-const KEY: &str = "ledger";
 
 /// What is fought for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Prize {
+    #[default]
     Lock,
     Election,
 }
@@ -38,6 +39,14 @@ enum Won {
 }
 
 impl Prize {
+    /// The entry that its holder writes.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::Lock => "ledger/lock",
+            Self::Election => "ledger/election",
+        }
+    }
+
     async fn win(self, session: &Session) -> Result<Won, Error> {
         match self {
             Self::Lock => session.lock(NAME).acquire().await.map(Won::Lock),
@@ -71,9 +80,10 @@ impl Won {
     }
 }
 
-/// What contenders and the observer saw.
+/// What the contenders for a prize and its observer saw.
 #[derive(Debug, Default)]
 struct Record {
+    prize: Prize,
     /// Revision and token of each write that was acknowledged.
     accepted: Mutex<Vec<(u64, u64)>>,
     /// Session and token of each prize.
@@ -93,7 +103,7 @@ impl Record {
 }
 
 /// Fights until it is over.
-async fn contend(number: u64, prize: Prize, client: Client, late: Client, record: Arc<Record>) {
+async fn contend(number: u64, client: Client, late: Client, record: Arc<Record>) {
     while !record.is_over() {
         let session = match client.session().ttl(TTL).owner(format!("contender {number}")).await {
             Ok(session) => session,
@@ -103,7 +113,7 @@ async fn contend(number: u64, prize: Prize, client: Client, late: Client, record
             }
         };
         while !record.is_over() && session.loss().is_none() {
-            match prize.win(&session).await {
+            match record.prize.win(&session).await {
                 Ok(won) => hold(number, &client, &late, &session, won, &record).await,
                 Err(Error::Session { .. }) => break,
                 Err(error) => panic!("contender {number}: {error:?}"),
@@ -128,7 +138,7 @@ async fn hold(number: u64, client: &Client, late: &Client, session: &Session, wo
 /// A write under the guard. Tells whether it was accepted.
 async fn write(number: u64, count: u64, client: &Client, guard: &Guard, record: &Record) -> bool {
     let value = Value::json(&json!({"token": guard.token, "count": count, "by": number})).expect("has JSON");
-    match client.put(KEY, value).guarded_by(guard.clone()).timeout(Duration::from_secs(3)).await {
+    match client.put(record.prize.key(), value).guarded_by(guard.clone()).timeout(Duration::from_secs(3)).await {
         Ok(answer) => {
             record.accepted.lock().unwrap().push((answer.revision, guard.token));
             record.writes.fetch_add(1, Ordering::Relaxed);
@@ -144,9 +154,9 @@ async fn write(number: u64, count: u64, client: &Client, guard: &Guard, record: 
 }
 
 /// Notes who has which place.
-async fn observe(prize: Prize, client: Client, record: Arc<Record>) {
+async fn observe(client: Client, record: Arc<Record>) {
     while !record.is_over() {
-        if let Ok(queue) = prize.look(&client).await {
+        if let Ok(queue) = record.prize.look(&client).await {
             record.places.lock().unwrap().extend(queue.into_iter().map(|(session, place)| (place, session)));
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -192,44 +202,49 @@ fn client_of(cluster: &Cluster, number: u64) -> Client {
     }
 }
 
-async fn fight(prize: Prize, seconds: u64) {
+async fn fight(seconds: u64) {
     let mut random = seeded();
     let mut cluster = Cluster::start().await;
-    let record = Arc::new(Record::default());
+    let records = [Prize::Lock, Prize::Election].map(|prize| Arc::new(Record { prize, ..Record::default() }));
     let mut tasks = tokio::task::JoinSet::new();
-    for number in 0..CONTENDERS {
-        let (client, late) = (client_of(&cluster, number), cluster.client_without(None));
-        tasks.spawn(contend(number, prize, client, late, record.clone()));
+    for record in &records {
+        for number in 0..CONTENDERS {
+            let (client, late) = (client_of(&cluster, number), cluster.client_without(None));
+            tasks.spawn(contend(number, client, late, Arc::clone(record)));
+        }
+        tasks.spawn(observe(cluster.client_without(None), Arc::clone(record)));
     }
-    tasks.spawn(observe(prize, cluster.client_without(None), record.clone()));
 
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut slowest = Duration::ZERO;
     while Instant::now() < end {
         let what = hurt(&mut cluster, &mut random).await;
-        let (healed, before) = (Instant::now(), record.writes.load(Ordering::Relaxed));
-        eventually(&format!("somebody writes after {what}"), HEALED_WITHIN, async || {
+        let written = || records.each_ref().map(|record| record.writes.load(Ordering::Relaxed));
+        let (healed, before) = (Instant::now(), written());
+        eventually(&format!("holders of both write after {what}"), HEALED_WITHIN, async || {
             // A contender that gave up has the reason.
-            match record.writes.load(Ordering::Relaxed) {
-                now if now > before + CONTENDERS => Ok(()),
-                now => Err(format!("{} writes since", now - before)),
-            }
+            let now = written();
+            let write_on = now.iter().zip(before).all(|(now, before)| *now > before + CONTENDERS);
+            if write_on { Ok(()) } else { Err(format!("{before:?} writes before, {now:?} now")) }
         })
         .await;
         slowest = slowest.max(healed.elapsed());
-        println!("{what}; {} writes after {:?}", record.writes.load(Ordering::Relaxed) - before, healed.elapsed());
+        println!("{what}; {before:?} writes before, {:?} after {:?}", written(), healed.elapsed());
     }
-    record.over.store(true, Ordering::Relaxed);
+    records.iter().for_each(|record| record.over.store(true, Ordering::Relaxed));
     while let Some(done) = tasks.join_next().await {
-        done.expect("a contender or the observer gave up");
+        done.expect("a contender or an observer gave up");
     }
-    let (writes, refused) = (record.writes.load(Ordering::Relaxed), record.refused.load(Ordering::Relaxed));
-    let (won, lost) = (record.won.lock().unwrap().len(), record.lost.load(Ordering::Relaxed));
-    println!(
-        "{prize:?}: won {won} times, {lost} sessions lost, {writes} writes accepted, {refused} refused; slowest after a fault {slowest:?}"
-    );
-    assert_order_of_writes(&cluster, &record).await;
-    assert_order_of_places(&record);
+    for record in &records {
+        let (writes, refused) = (record.writes.load(Ordering::Relaxed), record.refused.load(Ordering::Relaxed));
+        let (won, lost) = (record.won.lock().unwrap().len(), record.lost.load(Ordering::Relaxed));
+        println!(
+            "{:?}: won {won} times, {lost} sessions lost, {writes} writes accepted, {refused} refused; slowest after a fault {slowest:?}",
+            record.prize
+        );
+        assert_order_of_writes(&cluster, record).await;
+        assert_order_of_places(record);
+    }
     cluster.assert_agreement().await;
 }
 
@@ -239,7 +254,8 @@ async fn assert_order_of_writes(cluster: &Cluster, record: &Record) {
     accepted.sort_unstable();
     assert!(accepted.is_sorted_by_key(|(_, token)| *token), "an earlier holder wrote after a later one: {accepted:?}");
     let client = cluster.client_without(None);
-    let mut entry = client.get(KEY).await.expect("an answer").expect("somebody wrote");
+    let key = record.prize.key();
+    let mut entry = client.get(key).await.expect("an answer").expect("somebody wrote");
     let mut versions = BTreeMap::new();
     loop {
         let value: serde_json::Value = entry.json().expect("JSON");
@@ -247,7 +263,7 @@ async fn assert_order_of_writes(cluster: &Cluster, record: &Record) {
         if entry.version == 1 {
             break;
         }
-        let before = client.get(KEY).revision(entry.mod_revision - 1).await;
+        let before = client.get(key).revision(entry.mod_revision - 1).await;
         entry = before.expect("an answer").expect("there is an earlier version");
     }
     assert!(versions.values().is_sorted(), "an earlier holder wrote after a later one: {versions:?}");
@@ -284,11 +300,6 @@ fn seconds(default: u64) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contenders_for_a_lock_never_hold_it_together_whatever_happens_to_the_nodes() {
-    fight(Prize::Lock, seconds(9)).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn contenders_in_an_election_never_lead_together_whatever_happens_to_the_nodes() {
-    fight(Prize::Election, seconds(9)).await;
+async fn contenders_for_a_lock_or_a_leadership_never_hold_it_together_whatever_happens_to_the_nodes() {
+    fight(seconds(9)).await;
 }

@@ -1,12 +1,8 @@
 //! Deadlines: what nobody waits for any more is not done, wherever it stands, and the answer says what is known.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
-use cluster_harness::{Answer, Cluster, Connection, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Answer, Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{Applied, ErrorCode};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 /// A leader, a follower that reaches it, and three that decide whether there is a quorum.
 const IDS: [u64; 5] = [1, 2, 3, 4, 5];
@@ -33,6 +29,7 @@ async fn queued(cluster: &Cluster, id: u64, count: f64) {
     .await;
 }
 
+/// Fault: a majority stands still.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_waits_beyond_its_deadline_is_never_put_into_the_log() {
     // Nobody stands for election while a quorum is missing for a moment.
@@ -80,39 +77,4 @@ async fn a_write_that_waits_beyond_its_deadline_is_never_put_into_the_log() {
         assert_eq!(read.status, 404, "{key} was written after its deadline: {}", read.text());
     }
     cluster.assert_agreement().await;
-}
-
-/// These times come from flags of the program; HTTP's own tests set them directly.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_and_silent_connections_are_closed_at_the_deadline() {
-    const DEADLINE_MS: u64 = 400;
-    let settings =
-        Settings::with_ids([1]).flag("--header-timeout-ms", DEADLINE_MS).flag("--body-timeout-ms", DEADLINE_MS);
-    let mut cluster = Cluster::start_with(settings).await;
-    let at = cluster.client_address(1);
-    let half_body =
-        b"PUT /v1/kv/half HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{\"a\"";
-    let (silent, header, body) = tokio::join!(
-        closed_after(at, b""),
-        closed_after(at, b"PUT /v1/kv/half HTTP/1.1\r\nHos"),
-        closed_after(at, half_body),
-    );
-    println!("closed: silent {silent:?}, half a header {header:?}, half a body {body:?}");
-    let deadline = Duration::from_millis(DEADLINE_MS);
-    assert!(silent.min(header).min(body) >= deadline, "closed before the deadline: for something else");
-    let gone = Request::get("/v1/kv/half").send(at).await.unwrap();
-    assert_eq!(gone.status, 404, "half a body was taken for a value: {}", gone.text());
-    cluster.assert_agreement().await;
-}
-
-/// Sends these bytes and nothing more; returns after what time the node closes. Says 2xx to none of them.
-async fn closed_after(at: SocketAddr, bytes: &[u8]) -> Duration {
-    let begin = Instant::now();
-    let mut connection = Connection::open(at).await.unwrap();
-    connection.send(bytes).await.unwrap();
-    let closed = tokio::time::timeout(Duration::from_secs(5), connection.until_closed()).await;
-    let said = closed.unwrap_or_else(|_| panic!("still open after 5 s: {}", String::from_utf8_lossy(bytes))).unwrap();
-    let said = String::from_utf8_lossy(&said).into_owned();
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 4") || said.starts_with("HTTP/1.1 5"), "{said}");
-    begin.elapsed()
 }

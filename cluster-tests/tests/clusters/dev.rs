@@ -8,10 +8,10 @@ use cluster_harness::ports::free_addresses;
 use quorate_client::DEFAULT_ENDPOINTS;
 use quorate_node::config::DEV_CLIENT_LISTEN;
 
-use super::guide::built;
+use super::guide::{built, command};
 
 /// Ends with the test, however that goes.
-struct Running(Child);
+pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -21,19 +21,9 @@ impl Drop for Running {
     }
 }
 
-/// A command that no variable of whoever runs the tests reaches.
-fn command(program: &str) -> Command {
-    let mut command = Command::new(program);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
-    command.stdin(Stdio::null());
-    command
-}
-
 fn dev_node(addresses: &[SocketAddr]) -> Command {
-    let mut command = command(built("quorate-node").to_str().expect("UTF-8"));
-    command.arg("--dev").arg("--client-listen").arg(addresses[0].to_string());
+    let mut command = command(built("quorate-node"));
+    command.stdin(Stdio::null()).arg("--dev").arg("--client-listen").arg(addresses[0].to_string());
     command.arg("--peer-listen").arg(addresses[1].to_string());
     command
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub struct Forms(Vec<(Request, Value)>);
 
 impl Forms {
-    /// Sends one of each through the leader. What they write is below `forms/`.
+    /// Sends one of each through the leader. What they write is `once`, and below `forms/`.
     pub async fn decide(cluster: &Cluster) -> Self {
         let leader = cluster.leader().await;
         let mut decided = Vec::new();
@@ -41,6 +41,7 @@ fn requests() -> Vec<Request> {
     let inc = |by: i64| json!([{"op": "inc", "path": "n", "value": by}]);
     let job = |n: u64| json!({"op": "insert", "key": format!("forms/j{n}"), "value": {"n": n, "state": "ready"}});
     vec![
+        Request::put("once", "7"),
         Request::new("PUT", "/v1/collections/forms").json(
             json!({"fields": {"id": {"type": "long", "sequence": "forms"}}, "indexes": [["state", "n"]]}).to_string(),
         ),

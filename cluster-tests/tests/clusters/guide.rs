@@ -4,6 +4,7 @@
 //! in an example program of the client, which is run too. Never knows what an example is about.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -146,6 +147,15 @@ pub fn built(name: &str) -> PathBuf {
     let path = test.ancestors().nth(2).expect("a test is two levels deep").join(name);
     assert!(path.is_file(), "there is no {}; run `cargo build --workspace --all-targets` first", path.display());
     path
+}
+
+/// A command that no variable of whoever runs the tests reaches.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// Runs a program with the endpoints of the cluster; gives all that it prints.

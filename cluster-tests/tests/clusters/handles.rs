@@ -4,16 +4,14 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cluster_harness::{Cluster, Settings, eventually};
-use quorate_client::api::{BarrierState, ErrorCode};
+use cluster_harness::{Cluster, eventually};
+use quorate_client::api::ErrorCode;
 use quorate_client::{Client, Error, Leads, LockGuard, Loss, Session, SessionState, Value};
 use tokio::process::{Child, Command};
 
 use crate::backups::endpoints;
 use crate::guide::built;
 
-/// Outlives an election, and is soon over.
-const TTL: Duration = Duration::from_secs(2);
 /// Long enough for anything that is to happen at all.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -25,68 +23,13 @@ fn client_of(cluster: &Cluster, id: u64) -> Client {
         .expect("an endpoint")
 }
 
-async fn session(client: &Client) -> Session {
-    client.session().ttl(TTL).await.expect("a session")
-}
-
-async fn waiters(client: &Client, name: &str) -> u64 {
-    client.lock(name).get().await.expect("an answer").waiter_count
-}
-
-async fn until_waiting(client: &Client, name: &str, count: u64) {
-    eventually(&format!("{count} wait for {name}"), PATIENCE, async || match waiters(client, name).await {
-        waiting if waiting == count => Ok(()),
-        waiting => Err(format!("{waiting} do")),
-    })
-    .await;
-}
-
 /// Takes a lock, and asks who held it before what it knows once that is done.
 async fn taken(session: Session, name: &'static str, before: Session) -> (LockGuard, Option<Loss>) {
     let guard = session.lock(name).acquire().await.expect("granted in the end");
     (guard, before.loss())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_outlives_nodes_that_stand_still_and_a_leader_that_dies() {
-    // Longer than a slow machine takes for an election and the way to the new leader.
-    const STEADY: Duration = Duration::from_secs(6);
-    // What is left of it when a node goes is over before that.
-    const AWAY: Duration = Duration::from_millis(7_500);
-    let mut cluster = Cluster::start().await;
-    let client = cluster.client_without(None);
-    let session = client.session().ttl(STEADY).await.expect("a session");
-    let guard = session.lock("mine").acquire().await.expect("granted");
-    let token = guard.token().expect("certain");
-    let mut lived = Duration::ZERO;
-    let begun = Instant::now();
-    for round in 0..2 {
-        let leader = cluster.leader().await;
-        if round == 0 {
-            cluster.kill(leader).await
-        } else {
-            cluster.pause(leader)
-        }
-        tokio::select! {
-            loss = session.lost() => panic!("lost in round {round} after {:?}: {loss}", begun.elapsed()),
-            () = tokio::time::sleep(AWAY) => lived += AWAY,
-        }
-        if round == 0 {
-            cluster.bring_up(leader).await
-        } else {
-            cluster.resume(leader)
-        }
-        cluster.wait_all_ready().await;
-    }
-    assert!(lived > STEADY * 2);
-    eventually("it is certain again", PATIENCE, async || session.check().map_err(|error| error.to_string())).await;
-    assert_eq!(guard.token().expect("the same lock"), token);
-    let entry = client.put("mine", Value::json_text("1")).guarded_by(&guard).await.expect("still ours");
-    assert!(entry.revision > token);
-    session.end().await.expect("ended");
-    cluster.assert_agreement().await;
-}
-
+/// Faults: the node that the holder knows stands still, and is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_knows_that_its_lock_is_lost_before_the_cluster_gives_it_to_the_next() {
     // Each state of it lasts so long that a slow machine sees it.
@@ -100,7 +43,11 @@ async fn a_holder_knows_that_its_lock_is_lost_before_the_cluster_gives_it_to_the
         let token = held.token().expect("certain");
         let next = well.session().ttl(BRIEF).await.expect("a session");
         let taking = tokio::spawn(taken(next, "shop", holder.clone()));
-        until_waiting(&well, "shop", 1).await;
+        eventually("one waits", PATIENCE, async || {
+            let waiting = well.lock("shop").get().await.expect("an answer").waiter_count;
+            if waiting == 1 { Ok(()) } else { Err(format!("{waiting} do")) }
+        })
+        .await;
 
         if how == "stopped" {
             cluster.pause(follower)
@@ -128,125 +75,30 @@ async fn a_holder_knows_that_its_lock_is_lost_before_the_cluster_gives_it_to_the
     cluster.assert_agreement().await;
 }
 
+/// Fault: each node is killed. Each observer knows two of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiters_keep_their_places_whichever_nodes_die() {
+async fn observers_see_every_leader_in_order_whichever_nodes_die() {
     let mut cluster = Cluster::start().await;
     let client = cluster.client_without(None);
-    // Does not fail over the test.
-    let held = client.session().ttl(Duration::from_secs(60)).await.expect("a session");
-    let held = held.lock("queue").acquire().await.expect("granted");
-    let (order, mut tasks) = (std::sync::Arc::new(std::sync::Mutex::new(Vec::new())), Vec::new());
-    for number in 0..4_u64 {
-        let (waiter, order) = (cluster.client_without(None), order.clone());
-        tasks.push(tokio::spawn(async move {
-            let session = waiter.session().ttl(TTL * 3).await.expect("a session");
-            let guard = session.lock("queue").acquire().await.expect("granted in the end");
-            order.lock().expect("no test panicked").push((number, guard.token().expect("certain")));
-            guard.release().await.expect("released");
-        }));
-        until_waiting(&client, "queue", number + 1).await;
-    }
+    let mut observers = Vec::new();
     for id in cluster.ids() {
-        cluster.kill(id).await;
-        cluster.leader().await;
-        assert_eq!(waiters(&client, "queue").await, 4, "node {id} is gone, and no place with it");
-        cluster.bring_up(id).await;
-    }
-    held.release().await.expect("released");
-    for task in tasks {
-        task.await.expect("the task ends");
-    }
-    let order = order.lock().expect("no test panicked").clone();
-    assert!(order.is_sorted() && order.is_sorted_by_key(|(_, token)| *token), "{order:?}");
-    cluster.assert_agreement().await;
-}
-
-/// Handles of the client against what a node decides, not a fake.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_stops_waiting_leaves_the_queue_at_once() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let client = cluster.client_without(None);
-    let (first, second, third) = (session(&client).await, session(&client).await, session(&client).await);
-    let held = first.lock("gate").acquire().await.expect("granted");
-    for pause in [0, 1, 5, 50, 400] {
-        // Given up while the question is on its way, or while it is waited for.
-        let waited = tokio::time::timeout(Duration::from_millis(pause), second.lock("gate").acquire()).await;
-        assert!(waited.is_err(), "somebody else holds it");
-    }
-    until_waiting(&client, "gate", 0).await;
-    let error = third.lock("gate").wait(Duration::from_millis(300)).acquire().await.expect_err("it is held");
-    assert_eq!(error.code(), Some(ErrorCode::Locked), "{error}");
-    assert_eq!(waiters(&client, "gate").await, 0, "who was told so has no place");
-    drop(held);
-    let taken = third.lock("gate").acquire().await.expect("a drop gives it up");
-    assert!(second.lock("gate").no_wait().acquire().await.is_err());
-    // What hangs on a session goes with it.
-    let barrier = third.barrier("meet", 2);
-    let (entered, alone) = tokio::join!(barrier.enter(), async {
-        let entered = first.barrier("meet", 2).enter().await.expect("open");
-        assert_eq!(entered.state, BarrierState::Open);
-        first.end().await.expect("ended");
-        third.client().barrier("meet").await.expect("an answer")
-    });
-    assert_eq!((entered.expect("open").entered, alone.entered), (2, 1));
-    third.end().await.expect("ended");
-    assert!(taken.token().is_err());
-    second.lock("gate").acquire().await.expect("free");
-    cluster.assert_agreement().await;
-}
-
-/// Handles of the client against what a node decides, not a fake.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn elections_and_latches_tell_everybody() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let client = cluster.client_without(None);
-    let (one, other) = (session(&client).await, session(&client).await);
-    let says = |text: &str| Value::json(text).expect("has JSON");
-    let first = one.elect("chief").value(says("one")).campaign().await.expect("elected");
-    let term = first.term().expect("certain");
-    first.proclaim(says("still one")).await.expect("we lead");
-    let standing = tokio::spawn(async move { other.elect("chief").value(Value::json_text("2")).campaign().await });
-    let leader = client.election("chief").leader().await.expect("an answer").expect("somebody leads");
-    assert_eq!((leader.term, leader.value.expect("a value").0.get()), (term, "\"still one\""));
-    let until_standing = async || match client.election("chief").get().await.expect("an answer").candidate_count {
-        1 => Ok(()),
-        count => Err(format!("{count} stand")),
-    };
-    eventually("the other one stands", PATIENCE, until_standing).await;
-    first.resign().await.expect("we led");
-    let second = standing.await.expect("the task ends").expect("elected");
-    assert!(second.term().expect("certain") > term);
-
-    let latch = client.latch("ready");
-    latch.create(2).await.expect("made");
-    let (waited, counted) = tokio::join!(latch.wait(PATIENCE), async {
-        latch.count_down(1).await.expect("counted");
-        latch.count_down(5).await.expect("counted")
-    });
-    assert!(waited.expect("an answer").open && counted.left == 0);
-    assert!(latch.wait(Duration::ZERO).await.expect("an answer").open, "for good");
-    cluster.assert_agreement().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_observer_sees_every_leader_in_order_whichever_nodes_die() {
-    let mut cluster = Cluster::start().await;
-    let client = cluster.client_without(None);
-    let mut observation = client.election("seen").observe().await.expect("an observation");
-    assert!(matches!(observation.next().await.expect("the present state"), Leads::Nobody(_)));
-    let observer = tokio::spawn(async move {
-        let mut seen = Vec::new();
-        loop {
-            let leads = observation.next().await.expect("goes on over breaks");
-            let (revision, leader) = (leads.revision(), leads.leader());
-            let says = leader.map(|leader| (leader.term, leader.value.map(|value| value.0.get().to_owned())));
-            let is_last = matches!(&says, Some((_, Some(text))) if text == "\"last\"");
-            seen.push((revision, says));
-            if is_last {
-                return seen;
+        let mut observation =
+            cluster.client_without(Some(id)).election("seen").observe().await.expect("an observation");
+        assert!(matches!(observation.next().await.expect("the present state"), Leads::Nobody(_)));
+        observers.push(tokio::spawn(async move {
+            let mut seen = Vec::new();
+            loop {
+                let leads = observation.next().await.expect("goes on over breaks");
+                let (revision, leader) = (leads.revision(), leads.leader());
+                let says = leader.map(|leader| (leader.term, leader.value.map(|value| value.0.get().to_owned())));
+                let is_last = matches!(&says, Some((_, Some(text))) if text == "\"last\"");
+                seen.push((revision, says));
+                if is_last {
+                    return seen;
+                }
             }
-        }
-    });
+        }));
+    }
     let session = client.session().ttl(Duration::from_secs(30)).await.expect("a session");
     let mut expected = Vec::new();
     for id in cluster.ids() {
@@ -265,11 +117,13 @@ async fn an_observer_sees_every_leader_in_order_whichever_nodes_die() {
     let last = session.elect("seen").value(Value::json("last").expect("has JSON")).campaign().await.expect("elected");
     let term = last.term().expect("certain");
     expected.push((term, Some((term, Some("\"last\"".to_owned())))));
-    let seen = tokio::time::timeout(PATIENCE, observer).await.expect("in time").expect("the task ends");
-    assert!(seen.is_sorted_by(|a, b| a.0 < b.0), "{seen:?}");
-    let (vacant, led): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, leader)| leader.is_none());
-    assert_eq!(led, expected);
-    assert_eq!(vacant.len(), 6, "after each resignation nobody leads: {vacant:?}");
+    for observer in observers {
+        let seen = tokio::time::timeout(PATIENCE, observer).await.expect("in time").expect("the task ends");
+        assert!(seen.is_sorted_by(|a, b| a.0 < b.0), "{seen:?}");
+        let (vacant, led): (Vec<_>, Vec<_>) = seen.into_iter().partition(|(_, leader)| leader.is_none());
+        assert_eq!(led, expected);
+        assert_eq!(vacant.len(), 6, "after each resignation nobody leads: {vacant:?}");
+    }
     cluster.assert_agreement().await;
 }
 
@@ -327,51 +181,7 @@ async fn next_output(mut command: Command) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
-/// The command line against what a node decides, not a fake.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_tell_by_their_exit_codes_what_became_of_a_lock() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let endpoints = endpoints(&cluster);
-    let client = cluster.client_without(None);
-    let put = "quorate put state '\"done\"' --guarded && echo $QUORATE_LOCK && exit 5";
-    let path =
-        format!("{}:{}", built("quorate").parent().expect("in a directory").display(), std::env::var("PATH").unwrap());
-    let mut command = quorate(&endpoints, &["lock", "run", "a/b", "--", "sh", "-c", put]);
-    let (code, said) = next_output(std::mem::replace(command.env("PATH", path), Command::new("true"))).await;
-    assert!(code == Some(5) && said.ends_with("a/b\n"), "{code:?} {said}");
-    let session = session(&client).await;
-    let held = session.lock("a/b").acquire().await.expect("what the command held is free at once");
-    let token = held.token().expect("certain").to_string();
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "run", "a/b", "--wait", "100ms", "--", "true"])).await;
-    assert_eq!(code, Some(3), "{said}");
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "check", "a/b", &token])).await;
-    assert!(code == Some(0) && said.starts_with("held: a/b"), "{said}");
-    let late = ["put", "state", "2", "--guard-lock", "a/b", "--guard-token", "1"];
-    assert_eq!(next_output(quorate(&endpoints, &late)).await.0, Some(3));
-    let id = session.id();
-    let all = [
-        &["session", "list"][..],
-        &["session", "show", id],
-        &["session", "renew", id],
-        &["lock", "list"],
-        &["election", "list"],
-        &["barrier", "show", "b"],
-        &["lock", "show", "a/b"],
-    ];
-    for arguments in all {
-        let (code, text) = next_output(quorate(&endpoints, arguments)).await;
-        let (json_code, json) = next_output(quorate(&endpoints, &[arguments, &["--output", "json"]].concat())).await;
-        assert_eq!((code, json_code), (Some(0), Some(0)), "{arguments:?}: {text} {json}");
-        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
-        assert!(json.lines().all(is_json) && !text.lines().any(is_json), "{arguments:?}: {text} {json}");
-    }
-    let (code, _) = next_output(quorate(&endpoints, &["lock", "release", "a/b", "--token", &token])).await;
-    assert_eq!(code, Some(0));
-    let (code, said) = next_output(quorate(&endpoints, &["lock", "check", "a/b", &token])).await;
-    assert_eq!(code, Some(3), "{said}");
-    cluster.assert_agreement().await;
-}
-
+/// Fault: the process that leads is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_of_three_processes_is_led_by_another_once_its_leader_is_killed() {
     let mut cluster = Cluster::start().await;

@@ -64,26 +64,6 @@ async fn a_wiped_node_is_refused_under_its_old_number_and_counts_for_no_quorum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_of_another_cluster_is_refused() {
-    let mut cluster = Cluster::start().await;
-    let mut foreign = Cluster::start_with(Settings::with_ids([3])).await;
-    assert_serves(&cluster, 1, 1).await;
-    assert_serves(&foreign, 3, 2).await;
-    let known = cluster.status(1).await.unwrap().cluster_id;
-    cluster.kill(3).await;
-    foreign.kill(3).await;
-    std::fs::remove_dir_all(cluster.data_dir(3)).unwrap();
-    std::fs::rename(foreign.data_dir(3), cluster.data_dir(3)).unwrap();
-    cluster.start_node(3);
-    refused(&mut cluster, 3, &format!("cluster {known}")).await;
-    assert_serves(&cluster, 1, 3).await;
-    if cluster.live().contains(&3) {
-        cluster.kill(3).await;
-    }
-    cluster.assert_agreement().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_of_another_cluster_answers_nobody_before_a_node_of_the_join_list_has_answered() {
     let mut foreign = Cluster::start_with(Settings::with_ids([3])).await;
     assert_serves(&foreign, 3, 2).await;

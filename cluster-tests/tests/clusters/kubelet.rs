@@ -19,7 +19,7 @@ use quorate_client::Client;
 use quorate_client::api::MemberRole;
 use quorate_node::EXIT_REMOVED;
 
-use super::guide::built;
+use super::guide::{built, command};
 
 /// As the manifest has it.
 const FOUNDERS: u64 = 3;
@@ -142,12 +142,9 @@ impl Kubelet {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path(pod)).expect("a log");
         let programs = built("quorate-node").parent().expect("a directory").display().to_string();
         let pki = |name: &str| self.path("pki").join(name);
-        let mut command = Command::new("unshare");
+        let mut command = command("unshare");
         command.args(["--mount", "sh", "-c", "mount --bind \"$1\" /etc/hosts && shift && exec \"$@\"", "sh"]);
         command.arg(self.path("hosts")).args(["ip", "netns", "exec", space, "sh", "-c", &self.command]);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-            command.env_remove(name);
-        }
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{programs}:{path}")).env("POD_NAME", format!("node-{pod}"));
         command.env("QUORATE_DATA_DIR", volume.join("data")).env("QUORATE_INSECURE", "true");
@@ -335,8 +332,13 @@ async fn three_pods(is_open: bool) -> Option<Kubelet> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_that_are_killed_or_moved_come_back_as_themselves_and_liveness_lets_them() {
+async fn pods_are_killed_moved_and_scaled_and_liveness_lets_them() {
     let Some(mut kubelet) = three_pods(true).await else { return };
+    pods_that_are_killed_or_moved_come_back_as_themselves(&mut kubelet).await;
+    pods_are_scaled_to_five_and_back_by_members(&mut kubelet).await;
+}
+
+async fn pods_that_are_killed_or_moved_come_back_as_themselves(kubelet: &mut Kubelet) {
     kubelet.write("before").await;
     kubelet.kill(1);
     kubelet.restart(1);
@@ -421,9 +423,7 @@ async fn where_the_cluster_wants_an_invitation_a_pod_without_its_volume_waits_fo
     kubelet.assert_has(&["one"]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_are_scaled_to_five_and_back_by_members() {
-    let Some(mut kubelet) = three_pods(true).await else { return };
+async fn pods_are_scaled_to_five_and_back_by_members(kubelet: &mut Kubelet) {
     kubelet.write("three").await;
     kubelet.scale(5);
     kubelet.wait_ready(1..=5).await;

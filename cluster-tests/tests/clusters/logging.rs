@@ -2,25 +2,15 @@
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use cluster_harness::ports::free_addresses;
 use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::Scrape;
 
-use super::guide::built;
-
-/// Ends a node that a failed test leaves behind.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only where it has ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use super::dev::Running;
+use super::guide::{built, command};
 
 /// Both ends of a pipe that takes not one byte more.
 fn full_pipe() -> (OwnedFd, OwnedFd) {
@@ -47,12 +37,9 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
 async fn a_node_whose_log_nobody_reads_goes_on_and_counts_the_lines_it_left_out() {
     let (_unread, stderr) = full_pipe();
     let addresses = free_addresses(2);
-    let mut command = Command::new(built("quorate-node"));
+    let mut command = command(built("quorate-node"));
     command.args(["--dev", "--log", "debug", "--client-listen", &addresses[0].to_string()]);
     command.args(["--peer-listen", &addresses[1].to_string()]);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(stderr));
     let mut node = Running(command.spawn().expect("the node starts"));
     let look = Duration::from_secs(2);

@@ -17,35 +17,25 @@ mod cas;
 mod claim;
 mod collections;
 mod contained;
-mod counter;
 mod deadlines;
 mod dev;
-mod elections;
 mod entry_locks;
 mod etcd;
-mod event_source;
 mod exactly_once;
 mod examples;
-mod find;
 mod forms;
 mod generated;
 mod guide;
 mod handles;
 mod library;
 mod locks;
-mod names;
 mod package;
 mod quotas;
 mod reads;
 mod sessions;
-mod smoke;
-mod stream;
 mod tasks;
-mod txn;
 mod unix_socket;
 mod watch;
-#[path = "where.rs"]
-mod where_;
 
 // Nodes that go and come back.
 mod catch_up;
@@ -53,7 +43,6 @@ mod clocks;
 mod contenders;
 #[path = "../../../raft-store/tests/kills/disk/mod.rs"]
 mod disk;
-mod durability;
 mod failover;
 mod histories;
 mod kept_data;
@@ -66,14 +55,12 @@ mod recovery;
 mod restart;
 mod roll;
 mod rolling_upgrade;
-mod task_crashes;
 
 // Disks that cannot be trusted.
 mod auth;
 mod check;
 mod crossing;
 mod damage;
-mod documents;
 mod hosts;
 mod identity;
 mod integrity;

@@ -10,7 +10,7 @@ use quorate_client::api::{MemberRole, MembersAnswer, MembersChanged};
 use quorate_node::EXIT_REMOVED;
 
 /// How often a leader is killed in the middle of a change.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 2;
 /// As many at most until one of them was killed there.
 const ROUNDS_MAX: usize = 30;
 
@@ -27,7 +27,7 @@ fn voters(answer: &MembersAnswer) -> Vec<u64> {
 }
 
 /// Waits until these vote and no change is under way.
-async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
+pub async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
     eventually(&format!("{wanted:?} vote"), PATIENCE, async || {
         let answer = members(cluster).await?;
         let is_so = !answer.changing && voters(&answer) == wanted;
@@ -51,38 +51,6 @@ async fn assert_ends_removed(cluster: &mut Cluster, id: u64) {
     let (end, log) = cluster.wait_end(id, PATIENCE).await;
     assert_eq!(end.code(), Some(EXIT_REMOVED), "node {id} ended otherwise:\n{log}");
     assert!(log.contains(&format!("node {id} was removed from its cluster")), "no reason in:\n{log}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_grows_to_five_and_shrinks_to_three_under_load() {
-    let mut cluster = Cluster::start().await;
-    let load = Load::start(&cluster, 4, "members");
-    load.wait_for_more(50).await;
-    for id in [4, 5] {
-        cluster.add_node(id);
-        cluster.bring_up(id).await;
-    }
-    wait_for_voters(&cluster, &[1, 2, 3, 4, 5]).await;
-    load.wait_for_more(100).await;
-
-    // The leader itself, and a node that came later. Each client knows two of the founders, so it keeps one.
-    let leader = cluster.leader().await;
-    let gone = [leader, if leader == 4 { 5 } else { 4 }];
-    for id in gone {
-        let done = client(&cluster).members().remove(id).await.expect("it costs no quorum");
-        assert!(!done.voters.contains(&id), "{done:?}");
-        assert_ends_removed(&mut cluster, id).await;
-        load.wait_for_more(50).await;
-    }
-    let left: Vec<u64> = (1..=5).filter(|id| !gone.contains(id)).collect();
-    wait_for_voters(&cluster, &left).await;
-    load.wait_for_more(100).await;
-    let report = load.finish().await;
-    println!("3 → 5 → 3 voters: the longest write took {:?}", report.longest);
-    cluster.assert_agreement().await;
-    for id in left {
-        assert_durable(&cluster, id, &report.history).await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -22,20 +22,11 @@ use quorate_store::raft::wire::MemberRecord;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::members::wait_for_voters;
 use crate::tls::{Pki, install, place, with_tls_between_nodes};
 
 fn client(cluster: &Cluster) -> Client {
     cluster.client_without(None)
-}
-
-async fn wait_for_voters(cluster: &Cluster, wanted: &[u64]) {
-    eventually(&format!("{wanted:?} vote"), PATIENCE, async || {
-        let answer = client(cluster).members().list().await.map_err(|error| error.to_string())?;
-        let voters = answer.members.iter().filter(|member| member.role == MemberRole::Voter);
-        let voters: Vec<u64> = voters.map(|member| member.id).collect();
-        if !answer.changing && voters == wanted { Ok(()) } else { Err(format!("{answer:?}")) }
-    })
-    .await;
 }
 
 async fn wait_said(cluster: &Cluster, id: u64, sentence: &str) {

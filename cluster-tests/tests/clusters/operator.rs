@@ -4,7 +4,6 @@
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -13,16 +12,16 @@ use cluster_harness::ports::free_addresses;
 use cluster_harness::{Cluster, Connection, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{
     ErrorCode, Grant, NodeCaller, NodeCallersAnswer, NodeLogAnswer, NodeLogLinesAnswer, NodeResourceKind, Permission,
-    RequestAnswer,
 };
-use quorate_client::{Client, Error, RequestId, Value};
+use quorate_client::{Client, Value};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::auth::code;
 use super::backups::endpoints;
-use super::guide::built;
+use super::guide::{built, command};
 
 const ROOT: &str = "77aa0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a";
 
@@ -87,50 +86,13 @@ fn value(text: &str) -> Value {
     Value::json(&json!({"n": text})).expect("JSON")
 }
 
-fn code(error: &Error) -> Option<ErrorCode> {
-    match error {
-        Error::Rejected(problem) => Some(problem.code),
-        _ => None,
-    }
-}
-
 /// Runs the command line as root; what it printed.
 async fn quorate(guarded: &Guarded, arguments: &[&str]) -> (Option<i32>, String) {
-    let mut command = Command::new(built("quorate"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
+    let mut command = command(built("quorate"));
     command.args(arguments).env("QUORATE_ENDPOINTS", guarded.endpoints()).env("QUORATE_TOKEN", ROOT);
     let done = tokio::task::spawn_blocking(move || command.output()).await.expect("the task ends");
     let done = done.expect("the program runs");
     (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
-}
-
-/// Users by client and token, as they come to a node.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_users_may_use_the_same_request_id_and_none_learns_of_the_others() {
-    let guarded = Guarded::start_one().await;
-    let ann = guarded.client(&guarded.user("ann", Permission::Write, "a/").await);
-    let bob = guarded.client(&guarded.user("bob", Permission::Write, "b/").await);
-    let id: RequestId = "the-same".parse().expect("an id");
-    let first = ann.put("a/k", value("ann")).request_id(id.clone()).await.expect("written");
-    let other = bob.put("b/k", value("bob")).request_id(id.clone()).await.expect("written, whoever used the id before");
-    assert!(!other.replayed && other.cas != first.cas);
-    let again = ann.put("a/k", value("ann")).request_id(id.clone()).await.expect("answered again");
-    assert!(again.replayed && again.cas == first.cas);
-    let reused = bob.put("b/k", value("something else")).request_id(id.clone()).await.expect_err("it is used");
-    assert_eq!(code(&reused), Some(ErrorCode::RequestIdReused));
-    let told = ann.request_outcome(&id).await.expect("an answer").expect("it is known");
-    assert_eq!(told.cas, first.cas);
-    let cid = guarded.client(&guarded.user("cid", Permission::Write, "c/").await);
-    assert_eq!(cid.request_outcome(&id).await.expect("an answer"), None, "cid never used it");
-    // Who administers everything says whose is meant.
-    let at = guarded.cluster.client_address(1);
-    let (status, text) = guarded.ask(at, ROOT, Request::get("/v1/requests/the-same")).await;
-    assert!(status == 400 && text.contains("ann") && text.contains("bob"), "{text}");
-    let (status, text) = guarded.ask(at, ROOT, Request::get("/v1/requests/the-same?principal=bob")).await;
-    let told: RequestAnswer = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!((status, told.cas), (200, other.cas));
 }
 
 /// Roles as an operator gives them, tried by client, command line and HTTP.

@@ -1,4 +1,4 @@
-//! All nodes lose their power at once: what was acknowledged before is on their disks.
+//! All nodes lose their power, or are killed, at once: what was acknowledged before is on their disks. `histories` kills them under load.
 
 use cluster_harness::load::{Load, assert_durable};
 use cluster_harness::{Cluster, Settings, seed};
@@ -42,6 +42,23 @@ async fn writes_acknowledged_before_all_nodes_lose_their_power_are_there() {
         for id in cluster.ids() {
             assert_durable(&cluster, id, &history).await;
         }
+    }
+    cluster.assert_agreement().await;
+}
+
+/// Fault: all nodes are killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_acknowledged_just_before_all_nodes_are_killed_are_there_before_any_retry() {
+    let mut cluster = Cluster::start().await;
+    let load = Load::start(&cluster, WRITERS, "no-retry");
+    load.wait_for_more(500).await;
+    cluster.kill_all().await;
+    // The writers end while nobody serves, so that what is found was written before the kill.
+    let history = load.abandon().await;
+    cluster.start_all();
+    cluster.wait_all_ready().await;
+    for id in cluster.ids() {
+        assert_durable(&cluster, id, &history).await;
     }
     cluster.assert_agreement().await;
 }

@@ -1,12 +1,10 @@
 //! Sessions: what hangs on one stays as long as it is renewed, goes in one revision when it is not, and never early.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use cluster_harness::{Caller, Cluster, PATIENCE, Request, Settings, eventually};
+use cluster_harness::{Caller, Cluster, PATIENCE, Request, eventually};
 use quorate_client::api::{
-    Applied, BarrierAnswer, ErrorCode, ListAnswer, LockAnswer, Problem, RenewAnswer, Renewal, RenewedAnswer,
-    SessionAnswer, SessionEnded, SessionView, WriteAnswer,
+    BarrierAnswer, ErrorCode, ListAnswer, LockAnswer, RenewAnswer, Renewal, RenewedAnswer, SessionEnded, SessionView,
 };
 use serde_json::json;
 
@@ -31,6 +29,7 @@ async fn hang(caller: &mut Caller, session: &str) -> u64 {
     entered.revision
 }
 
+/// Fault: leaders are killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_outlives_failovers_and_ends_once_its_time_of_leadership_is_over() {
     let mut cluster = Cluster::start().await;
@@ -140,65 +139,4 @@ async fn a_session_that_is_renewed_lives_through_anything_and_ends_when_told() {
     assert_eq!(first.count, 5);
     cluster.bring_up(leader).await;
     cluster.assert_agreement().await;
-}
-
-/// A repeat answers with the session as it is now. Where it has ended, that is said, and that it did begin.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeat_tells_of_the_session_that_the_request_began() {
-    let mut cluster = Cluster::start_with(Settings::with_ids([1])).await;
-    let mut caller = cluster.caller(1);
-    let create = Request::post("/v1/sessions", r#"{"ttl_ms":60000}"#).request_id("create");
-    let first: SessionAnswer = caller.insist(&create).await.expect_success().json();
-    let again: SessionAnswer = caller.insist(&create).await.expect_success().json();
-    assert_eq!((&again.session, again.index, again.replayed), (&first.session, first.index, true));
-    let end = Request::new("DELETE", format!("/v1/sessions/{}", first.session)).request_id("end");
-    caller.insist(&end).await.expect_success();
-    let again: Problem = caller.insist(&create).await.json();
-    assert_eq!((again.code, again.applied), (ErrorCode::SessionExpired, Applied::Yes), "{again}");
-    cluster.assert_agreement().await;
-}
-
-/// A node sends the leader what comes to it at once together.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn renewals_that_come_together_share_commands() {
-    const SESSIONS: usize = 100;
-    let mut cluster = Cluster::start().await;
-    let mut caller = cluster.caller(1);
-    let mut sessions = Vec::new();
-    for n in 0..SESSIONS {
-        sessions.push(caller.session(60_000, &format!("s{n}")).await);
-    }
-    let to = cluster.client_address(1);
-    let before = counts(to).await;
-    let mut renewals = tokio::task::JoinSet::new();
-    for session in sessions.clone() {
-        renewals.spawn(async move {
-            let answer =
-                Request::post(format!("/v1/sessions/{session}/renew"), "{}").send(to).await.expect("an answer");
-            assert_eq!(answer.expect_success().json::<RenewedAnswer>().session, session, "each is told of its own");
-        });
-    }
-    while let Some(done) = renewals.join_next().await {
-        done.expect("renewed");
-    }
-    let after = counts(to).await;
-    let (commands, renewed) = (after.0 - before.0, after.1 - before.1);
-    println!("{renewed} renewals in {commands} commands");
-    assert!(renewed >= SESSIONS as u64, "{renewed} renewals");
-    assert!(commands * 2 <= renewed, "{commands} commands for {renewed} renewals");
-    let put = Request::put("after", "1");
-    let written: WriteAnswer = caller.insist(&put).await.expect_success().json();
-    let sessions_end: u64 = sessions.last().expect("some").parse().expect("a revision");
-    assert_eq!(written.revision, sessions_end + 1, "a renewal takes no revision");
-    cluster.assert_agreement().await;
-}
-
-/// Commands of a node that renewed sessions, and how many sessions.
-async fn counts(node: SocketAddr) -> (u64, u64) {
-    let text = Request::get("/metrics").send(node).await.expect("an answer").expect_success().text();
-    let number = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name}: {text}"));
-        line.trim().parse::<f64>().expect("a number") as u64
-    };
-    (number("quorate_renewal_commands_total "), number("quorate_renewed_sessions_total "))
 }

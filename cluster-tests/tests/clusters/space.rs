@@ -19,17 +19,23 @@ const MORE_THAN_FREE: u64 = 1 << 50;
 /// A refusal is an answer. It must come long before the deadline of the request.
 const PROMPT: Duration = Duration::from_secs(5);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_leader_refuses_what_followers_forward_by_its_name_and_still_deletes() {
-    let mut cluster = Cluster::start().await;
-    Request::put("kept", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
+/// Makes a node whose disk is nearly full the leader.
+async fn full_leader(cluster: &mut Cluster) -> u64 {
     let full = cluster.follower().await;
     cluster.stop(full).await;
     cluster.set_flag(full, "--min-free-bytes", MORE_THAN_FREE);
     cluster.start_node(full);
     cluster.wait_all_ready().await;
     cluster.hand_leadership_to(full).await;
+    full
+}
 
+/// Fault: the disk of the leader is nearly full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_leader_refuses_what_followers_forward_by_its_name_and_still_deletes() {
+    let mut cluster = Cluster::start().await;
+    Request::put("kept", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
+    let full = full_leader(&mut cluster).await;
     let follower = cluster.client_address(cluster.live_but(full)[0]);
     let begin = Instant::now();
     let refused = Request::put("more", "1").header("Request-Timeout", "10000").send(follower).await.unwrap();
@@ -84,12 +90,7 @@ async fn a_flood_of_vain_deletes_takes_nothing_of_the_last_room_and_operators_ge
         client.quotas().set_prefix("q/", bounds()).await.map_err(|error| error.to_string())
     })
     .await;
-    let full = cluster.follower().await;
-    cluster.stop(full).await;
-    cluster.set_flag(full, "--min-free-bytes", MORE_THAN_FREE);
-    cluster.start_node(full);
-    cluster.wait_all_ready().await;
-    cluster.hand_leadership_to(full).await;
+    let full = full_leader(&mut cluster).await;
     let follower = cluster.live_but(full)[0];
 
     let before = cluster.status(full).await.expect("a status");

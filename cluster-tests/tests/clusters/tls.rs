@@ -9,7 +9,7 @@ use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually, write_se
 use quorate_client::{Client, ClientBuilder, Value};
 use tempfile::TempDir;
 
-use crate::guide::built;
+use crate::guide::{built, command};
 
 /// A directory with a CA.
 pub struct Pki {
@@ -132,10 +132,7 @@ async fn wait_ready(client: &Client) {
 
 /// Runs the command line with these arguments and no environment of its own.
 async fn quorate(arguments: &[&str]) -> Output {
-    let mut command = Command::new(built("quorate"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
+    let mut command = command(built("quorate"));
     command.args(arguments);
     tokio::task::spawn_blocking(move || command.output()).await.expect("no panic").expect("it runs")
 }
@@ -379,22 +376,4 @@ async fn a_node_with_certificates_of_another_ca_stays_out_until_it_has_good_ones
     .await;
     install(dir.path(), 3, &ours, &[&ours]);
     wait_ready(&client).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_does_not_start_with_the_certificate_of_another() {
-    let (pki, dir) = (Pki::new(), tempfile::tempdir().expect("a directory"));
-    let mut cluster = cluster(dir.path());
-    for id in cluster.ids() {
-        pki.issue(id);
-        install(dir.path(), id, &pki, &[&pki]);
-    }
-    cluster.set_flag(1, "--peer-tls-cert", pki.path("node-2.crt").display());
-    cluster.set_flag(1, "--peer-tls-key", pki.path("node-2.key").display());
-    cluster.set_flag(1, "--tls-key", pki.path("node-2.key").display());
-    cluster.start_node(1);
-    let (end, log) = cluster.wait_end(1, PATIENCE).await;
-    assert_eq!(end.code(), Some(2), "{log}");
-    assert!(log.contains("peer_tls_cert: ") && log.contains("is not for node 1"), "{log}");
-    assert!(log.contains("tls_key: ") && log.contains("is not the key of the certificate"), "{log}");
 }

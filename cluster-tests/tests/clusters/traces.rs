@@ -1,6 +1,6 @@
 //! Requests as spans: a collector gets those it shall see, and one that hangs holds up nobody.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use cluster_harness::{PATIENCE, Request, eventually, write_secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::guide::built;
+use super::guide::{built, command};
 
 /// Ends a node that a failed test leaves behind.
 struct Running {
@@ -33,13 +33,10 @@ fn node(collector: std::net::SocketAddr, percent: u32) -> (Running, std::net::So
 
 fn node_with(collector: std::net::SocketAddr, percent: u32, more: &[&str]) -> (Running, std::net::SocketAddr) {
     let addresses = free_addresses(2);
-    let mut command = Command::new(built("quorate-node"));
+    let mut command = command(built("quorate-node"));
     command.args(["--dev", "--client-listen", &addresses[0].to_string(), "--peer-listen", &addresses[1].to_string()]);
     command.args(["--otlp-endpoint", &format!("http://{collector}"), "--trace-percent", &percent.to_string()]);
     command.args(more);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let client = addresses[0];
     (Running { child: command.spawn().expect("the node starts"), _ports: addresses }, client)

@@ -7,7 +7,7 @@ use cluster_harness::{Cluster, PATIENCE, Settings, eventually};
 use quorate_client::{Client, Value};
 use tempfile::TempDir;
 
-use super::guide::built;
+use super::guide::{built, command};
 
 fn socket(dir: &TempDir, id: u64) -> PathBuf {
     dir.path().join(format!("clients-{id}"))
@@ -25,9 +25,6 @@ async fn cluster(dir: &TempDir, settings: Settings) -> Cluster {
 
 /// What a command prints that must succeed.
 fn output(command: &mut Command) -> String {
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("QUORATE_")) {
-        command.env_remove(name);
-    }
     let done = command.output().expect("it runs");
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).expect("text")
@@ -44,10 +41,10 @@ async fn curl_the_command_line_and_clients_reach_a_node_by_its_socket() {
     let mut watch = client.watch("greeting").from(written.revision).start().await.expect("it begins");
     let event = watch.next().await.expect("it goes on").event().expect("an event");
     assert_eq!(event.revision, written.revision);
-    let mut curl = Command::new("curl");
+    let mut curl = command("curl");
     curl.args(["--silent", "--fail", "--unix-socket"]).arg(socket(&dir, 2)).arg("http://localhost/v1/kv/greeting");
     assert!(output(&mut curl).contains("\"value\":\"hello\""));
-    let mut line = Command::new(built("quorate"));
+    let mut line = command(built("quorate"));
     assert!(output(line.args(["--endpoints", &endpoint(3), "get", "greeting"])).starts_with("\"hello\"\n"));
 
     // A node that was killed leaves its file, over which clients go on at another; it listens there again once it is back.
@@ -72,7 +69,7 @@ async fn a_second_node_and_a_file_at_the_path_are_refused_with_what_to_do() {
     let _cluster = cluster(&dir, Settings::with_ids([1])).await;
     let addresses = cluster_harness::ports::free_addresses(2);
     let start = |path: &PathBuf| {
-        let mut node = Command::new(built("quorate-node"));
+        let mut node = command(built("quorate-node"));
         node.args(["--dev", "--client-listen", &addresses[0].to_string(), "--peer-listen", &addresses[1].to_string()]);
         let done = node.arg("--client-socket").arg(path).output().expect("it starts");
         assert_eq!(done.status.code(), Some(1));

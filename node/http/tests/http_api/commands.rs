@@ -201,6 +201,39 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
     assert_eq!((op.change, op.limit), (WhereChange::Remove, 1_000));
 }
 
+/// Of documents that are there.
+#[tokio::test]
+async fn all_pages_of_a_change_apply_once_each_though_all_are_sent_twice() {
+    const DOCUMENTS: u64 = 250;
+    let server = Server::start().await;
+    let insert =
+        |n: u64| json!({"op": "insert", "key": format!("docs/{n:03}"), "value": {"n": 0, "even": n.is_multiple_of(2)}});
+    let inserts: Vec<_> = (0..DOCUMENTS).map(insert).collect();
+    assert_eq!(post(&server, "/v1/bulk", json!({ "ops": inserts })).await.json()["applied"], DOCUMENTS);
+    let mut body = json!({"prefix": "docs/", "where": [], "if": [{"field": "even", "op": "eq", "value": true}],
+        "patch": [{"op": "inc", "path": "n", "value": 1}], "limit": 40});
+    let (mut matched, mut applied, mut skipped, mut pages) = (0, 0, 0, 0);
+    loop {
+        body["request_id"] = json!(format!("page-{pages}"));
+        let first: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
+        let again: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
+        assert_eq!(again, WhereAnswer { replayed: true, ..first.clone() }, "page {pages}");
+        assert!(first.results.iter().all(|item| item.outcome == BulkOutcome::Skipped && item.code.is_some()));
+        (matched, applied, skipped) = (matched + first.matched, applied + first.applied, skipped + first.skipped);
+        pages += 1;
+        match first.cursor {
+            Some(cursor) => body["cursor"] = json!(cursor),
+            None => break,
+        }
+    }
+    assert_eq!((matched, applied, skipped, pages), (DOCUMENTS, DOCUMENTS / 2, DOCUMENTS / 2, 4));
+    for (even, n) in [(true, 1), (false, 0)] {
+        let criteria = json!([{"field": "even", "op": "eq", "value": even}, {"field": "n", "op": "eq", "value": n}]);
+        let counted = post(&server, "/v1/count", json!({"prefix": "docs/", "where": criteria})).await.json();
+        assert_eq!(counted["count"], DOCUMENTS / 2, "{criteria}");
+    }
+}
+
 #[tokio::test]
 async fn a_claim_shows_the_keys_to_its_locks() {
     let server = Server::start().await;

@@ -180,3 +180,40 @@ async fn trails_are_of_the_key_that_is_named_and_all_other_names_are_texts() {
         assert_eq!(refused.status, 400, "{path}: {}", refused.text());
     }
 }
+
+#[tokio::test]
+async fn what_changes_many_and_claims_takes_each_key_for_itself() {
+    let server = filled().await;
+    let quota = server.put_json("/v1/quotas/prefixes/e%2F%FE", r#"{"entries":1}"#).await;
+    assert_eq!((quota.status, &quota.json()["prefix_base64"]), (201, &json!("ZS/+")), "{}", quota.text());
+    let updated = json!({"prefix": "e/", "where": [], "patch": {"seen": true}, "limit": 10});
+    let updated = post(&server, "/v1/update_where", updated).await.json();
+    assert_eq!((&updated["matched"], &updated["applied"]), (&json!(4), &json!(4)), "{updated}");
+    let one = json!([{"field": "$key", "op": "eq", "value": {"base64": "ZS/+"}}]);
+    let removed = post(&server, "/v1/delete_where", json!({"prefix": "e/", "where": one})).await.json();
+    assert_eq!((&removed["matched"], &removed["applied"]), (&json!(1), &json!(1)), "{removed}");
+    let left = [&all()[..2], &all()[3..]].concat();
+    let claim = json!({"prefix": "e/", "order_by": ["a"], "limit": 10, "lock_ms": 60_000});
+    let claimed = post(&server, "/v1/claim", claim.clone()).await.json();
+    assert_eq!(keys(&claimed["entries"]), left, "{claimed}");
+    let again = post(&server, "/v1/claim", claim).await.json();
+    assert_eq!(again["entries"], json!([]), "each is locked: {again}");
+}
+
+#[tokio::test]
+async fn a_transaction_is_about_the_keys_that_it_names() {
+    let server = filled().await;
+    let mut txn = json!({
+        "if": [{"key_base64": "ZS/+", "exists": true}],
+        "then": [{"op": "get", "key_base64": "ZS/+"}, {"op": "remove", "key_base64": "ZS//"}],
+    });
+    let done = post(&server, "/v1/txn", txn.clone()).await.json();
+    assert_eq!(done["results"][0]["entry"]["key_base64"], "ZS/+", "{done}");
+    assert_eq!(done["results"][1]["key_base64"], "ZS//", "{done}");
+    txn["if"][0]["exists"] = false.into();
+    txn["then"] = json!([]);
+    let unmet = post(&server, "/v1/txn", txn).await.json();
+    assert_eq!((&unmet["succeeded"], &unmet["failed"][0]["key_base64"]), (&json!(false), &json!("ZS/+")), "{unmet}");
+    let left = post(&server, "/v1/find", json!({"prefix": "e/"})).await.json();
+    assert_eq!(keys(&left["entries"]), all()[..3]);
+}

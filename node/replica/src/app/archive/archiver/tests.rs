@@ -19,7 +19,7 @@ use tokio::runtime::{Handle, Runtime};
 
 use super::super::merge::tests::merge_all;
 use super::*;
-use crate::rebuild::{Begin, End, RebuildError, Source, Unwatched};
+use crate::rebuild::{Begin, End, RebuildError, Source, Unwatched, Wanted};
 
 mod keys;
 
@@ -138,10 +138,12 @@ fn archived_in(
 }
 
 fn restored(source: &Source, target: Target) -> Result<Replayed, RebuildError> {
-    let mut wanted = source.want(target, Begin::Newest)?;
-    let dir = tempfile::tempdir().unwrap();
-    let replay = source.rebuild(&mut wanted, dir.path(), &mut Unwatched)?;
-    Ok(replay.at())
+    rebuilt(source, &mut source.want(target, Begin::Newest)?)
+}
+
+fn rebuilt(source: &Source, wanted: &mut Wanted) -> Result<Replayed, RebuildError> {
+    let scratch = tempfile::tempdir().unwrap();
+    source.rebuild(wanted, scratch.path(), &mut Unwatched).map(|replay| replay.at())
 }
 
 fn runtime() -> Runtime {
@@ -198,25 +200,33 @@ fn a_time_that_has_not_come_is_refused_though_the_clock_has_shown_it() {
     assert_eq!(restored(&source, Target::Latest).unwrap().log_id.index, LAST);
 }
 
-/// Puts something that is no state in the place of the base after an entry.
-fn spoil_base(source: &Source, entry: u64) {
+/// The manifest of the base after an entry.
+fn manifest_of(source: &Source, entry: u64) -> BaseManifest {
     let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
     let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
-    let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
+    source.handle.block_on(source.archive.manifest(name)).unwrap()
+}
+
+/// The state of that base, as it was written.
+fn state_of(source: &Source, manifest: &BaseManifest) -> Vec<u8> {
+    let state = source.archive.base(&source.handle, manifest, &source.keys, |state| {
+        let mut bytes = Vec::new();
+        state.read_to_end(&mut bytes).unwrap();
+        Ok::<_, ArchiveError>(bytes)
+    });
+    state.unwrap()
+}
+
+/// Puts something that is no state in the place of the base after an entry.
+fn spoil_base(source: &Source, entry: u64) {
+    let manifest = manifest_of(source, entry);
     put_base(&source.handle, &source.archive, &manifest, &Recipients::default(), |sink| sink.write_all(b"nothing"));
 }
 
 /// Damages what the manifest of the base after an entry says of its state, which is as it was.
 fn spoil_manifest(source: &Source, entry: u64) {
-    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
-    let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
-    let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
-    let state = source.archive.base(&source.handle, &manifest, &source.keys, |state| {
-        let mut bytes = Vec::new();
-        state.read_to_end(&mut bytes).unwrap();
-        Ok::<_, ArchiveError>(bytes)
-    });
-    let state = state.unwrap();
+    let manifest = manifest_of(source, entry);
+    let state = state_of(source, &manifest);
     let spoiled = BaseManifest { digest: "f".repeat(32), ..manifest };
     put_base(&source.handle, &source.archive, &spoiled, &Recipients::default(), |sink| sink.write_all(&state));
 }
@@ -235,8 +245,7 @@ fn a_damaged_base_is_passed_over_where_the_one_before_and_the_log_reach_the_poin
         spoil_base(&source, spoiled);
         for target in [Target::Latest, Target::Time(true_wall(25))] {
             let mut wanted = source.want(target, Begin::Newest).unwrap();
-            let scratch = tempfile::tempdir().unwrap();
-            let at = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at();
+            let at = rebuilt(&source, &mut wanted).unwrap();
             assert_eq!(at.log_id.index, if target == Target::Latest { LAST } else { 25 });
             assert_eq!(wanted.plan.base.index, base);
             assert!(wanted.passed_over[0].contains("base"), "{:?}", wanted.passed_over);
@@ -253,8 +262,7 @@ fn a_base_whose_manifest_says_something_else_is_passed_over_and_named() {
     let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
     spoil_manifest(&source, 20);
     let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
-    let scratch = tempfile::tempdir().unwrap();
-    let at = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at();
+    let at = rebuilt(&source, &mut wanted).unwrap();
     assert_eq!((at.log_id.index, wanted.plan.base.index), (LAST, 2));
     assert!(wanted.passed_over[0].contains("its manifest says revision"), "{:?}", wanted.passed_over);
     spoil_manifest(&source, 2);
@@ -291,12 +299,10 @@ fn a_base_that_the_log_does_not_lead_to_is_found_on_the_way() {
     let (runtime, dir) = (runtime(), tempfile::tempdir().unwrap());
     let source = archived(runtime.handle(), dir.path(), &PIECES, &[2, 20]);
     let mut wanted = source.want(Target::Latest, Begin::BeforeNewest).unwrap();
-    let scratch = tempfile::tempdir().unwrap();
-    source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).expect("they agree");
+    rebuilt(&source, &mut wanted).expect("they agree");
     let checkpoint = wanted.checkpoint.as_mut().expect("the newest base");
     checkpoint.digest = "0".repeat(32);
-    let scratch = tempfile::tempdir().unwrap();
-    let differs = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).err().expect("another state");
+    let differs = rebuilt(&source, &mut wanted).expect_err("another state");
     assert!(
         matches!(&differs, RebuildError::Differs { object, .. } if object.contains("the way to base")),
         "{differs}"
@@ -404,8 +410,7 @@ fn what_is_merged_while_it_is_restored_is_found_where_it_is_then() {
         for (first, last) in merges {
             merge(&source, *first, *last, usize::MAX);
         }
-        let scratch = tempfile::tempdir().unwrap();
-        let at = source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at();
+        let at = rebuilt(&source, &mut wanted).unwrap();
         assert_eq!((at.log_id.index, wanted.passed_over.len()), (LAST, 0), "{merges:?}");
     }
 }
@@ -436,10 +441,9 @@ fn a_damaged_piece_of_a_bundle_is_passed_over_where_another_one_has_its_entries(
         let before = restored(&source, Target::Time(true_wall(10))).unwrap();
         assert_eq!(before.log_id.index, 10, "what is before it is to be had");
         let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
-        let scratch = tempfile::tempdir().unwrap();
-        match source.rebuild(&mut wanted, scratch.path(), &mut Unwatched) {
-            Ok(replay) => {
-                assert!(is_reached && replay.at().log_id.index == LAST);
+        match rebuilt(&source, &mut wanted) {
+            Ok(at) => {
+                assert!(is_reached && at.log_id.index == LAST);
                 let passed_over = &wanted.passed_over;
                 assert!(passed_over.len() == 1 && passed_over[0].starts_with(&named), "{passed_over:?}");
             }
@@ -458,8 +462,7 @@ fn a_bundle_without_its_index_is_passed_over_where_its_pieces_are_still_there() 
     std::fs::write(home.path().join(format!("quorate-{CLUSTER:032x}/log/{bundle}")), "nothing").unwrap();
     let mut wanted = source.want(Target::Latest, Begin::Newest).unwrap();
     assert!(wanted.passed_over[0].starts_with(&format!("{bundle} is damaged")), "{:?}", wanted.passed_over);
-    let scratch = tempfile::tempdir().unwrap();
-    assert_eq!(source.rebuild(&mut wanted, scratch.path(), &mut Unwatched).unwrap().at().log_id.index, LAST);
+    assert_eq!(rebuilt(&source, &mut wanted).unwrap().log_id.index, LAST);
 }
 
 #[test]
@@ -551,15 +554,8 @@ fn by(archive: &Archive, secrets: &str) -> Archive {
 
 /// Writes the base after an entry as a node does that writes with this archive.
 fn write_again(source: &Source, writer: &Archive, entry: u64) {
-    let catalogue = source.handle.block_on(source.archive.catalogue()).unwrap();
-    let name = catalogue.bases.iter().find(|base| base.index == entry).unwrap();
-    let manifest = source.handle.block_on(source.archive.manifest(name)).unwrap();
-    let state = source.archive.base(&source.handle, &manifest, &source.keys, |state| {
-        let mut bytes = Vec::new();
-        state.read_to_end(&mut bytes).unwrap();
-        Ok::<_, ArchiveError>(bytes)
-    });
-    let state = state.unwrap();
+    let manifest = manifest_of(source, entry);
+    let state = state_of(source, &manifest);
     put_base(&source.handle, writer, &manifest, &Recipients::default(), |sink| sink.write_all(&state));
 }
 
