@@ -122,8 +122,8 @@ impl Server {
 
     /// Waits until so many commands have come, since the start of the server or since they were forgotten.
     pub async fn until_asked(&self, commands: usize) {
-        while self.backend.commands().len() < commands {
-            tokio::task::yield_now().await;
+        while self.backend.asked() < commands {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 }
@@ -171,10 +171,13 @@ impl Raw {
 
     /// Everything up to and with this mark.
     pub async fn until(&mut self, mark: &[u8]) -> Vec<u8> {
+        // What was looked at is not looked at again once more comes.
+        let mut from = 0;
         loop {
-            if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark) {
-                return self.buffer.drain(..at + mark.len()).collect();
+            if let Some(at) = self.buffer[from..].windows(mark.len()).position(|window| window == mark) {
+                return self.buffer.drain(..from + at + mark.len()).collect();
             }
+            from = self.buffer.len().saturating_sub(mark.len() - 1);
             assert!(self.fill().await, "closed before {:?} in {:?}", mark.escape_ascii(), self.buffer.escape_ascii());
         }
     }
