@@ -175,7 +175,7 @@ impl Raw {
         let mut from = 0;
         loop {
             if let Some(at) = self.buffer[from..].windows(mark.len()).position(|window| window == mark) {
-                return self.buffer.drain(..from + at + mark.len()).collect();
+                return self.take_first(from + at + mark.len());
             }
             from = self.buffer.len().saturating_sub(mark.len() - 1);
             assert!(self.fill().await, "closed before {:?} in {:?}", mark.escape_ascii(), self.buffer.escape_ascii());
@@ -189,8 +189,8 @@ impl Raw {
         while self.buffer.len() < size + 2 {
             assert!(self.fill().await, "the chunk was cut");
         }
-        let chunk = self.buffer.drain(..size).collect();
-        assert_eq!(self.buffer.drain(..2).collect::<Vec<_>>(), b"\r\n");
+        let chunk = self.take_first(size);
+        assert_eq!(self.take_first(2), b"\r\n");
         chunk
     }
 
@@ -222,6 +222,12 @@ impl Raw {
         let _closed = self.stream.shutdown().await;
     }
 
+    /// So many bytes of what came, copied at once: byte by byte, long answers would take this build seconds.
+    fn take_first(&mut self, count: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(count);
+        std::mem::replace(&mut self.buffer, rest)
+    }
+
     async fn fill(&mut self) -> bool {
         let mut chunk = [0u8; 16 * 1024];
         let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk)).await.expect("the server went silent");
@@ -242,7 +248,7 @@ impl Raw {
                 None => {}
             }
         };
-        let text = String::from_utf8(self.buffer.drain(..end).collect()).expect("heads are ASCII");
+        let text = String::from_utf8(self.take_first(end)).expect("heads are ASCII");
         let mut lines = text.lines();
         let status = lines.next()?.split(' ').nth(1)?.parse().expect("a status");
         let headers: Vec<_> = lines
@@ -257,7 +263,7 @@ impl Raw {
         while self.buffer.len() < length {
             assert!(self.fill().await, "the body was cut");
         }
-        response.body = self.buffer.drain(..length).collect();
+        response.body = self.take_first(length);
         Some(response)
     }
 
