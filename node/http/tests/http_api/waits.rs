@@ -462,7 +462,7 @@ async fn write_with(server: &Server, key: &str) {
 
 async fn until_read(server: &Server) {
     while server.backend.barriers().is_empty() {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
