@@ -14,13 +14,13 @@ use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How often freed memory is given back: as often as the allocator would by itself.
-const EVERY: Duration = Duration::from_secs(1);
+pub const EVERY: Duration = Duration::from_secs(1);
 
 /// After how many milliseconds other threads give memory back. None does while ours runs: it begins this time anew.
-const OTHERS_AFTER_MS: i64 = 60_000;
+pub const OTHERS_AFTER_MS: i64 = 60_000;
 
 /// `mi_option_purge_delay`, for which the bindings have no name.
-const PURGE_DELAY: mi_option_t = 15;
+pub const PURGE_DELAY: mi_option_t = 15;
 
 /// Gives memory back on a thread of its own from now on. To be called before other threads are started.
 pub fn give_back_aside() -> io::Result<()> {
@@ -32,41 +32,4 @@ pub fn give_back_aside() -> io::Result<()> {
         unsafe { mi_collect(true) };
     };
     std::thread::Builder::new().name("give-back".into()).spawn(give_back).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use libmimalloc_sys::mi_option_get;
-
-    use super::*;
-
-    /// Bytes of this process in RAM.
-    fn resident() -> usize {
-        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-        let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
-        pages * 4096
-    }
-
-    #[test]
-    fn memory_is_given_back_though_no_thread_that_allocates_does_it() {
-        const BLOCKS: usize = 1_000;
-        const BLOCK: usize = 100_000;
-        const DEFAULT_MS: i64 = 1_000;
-        // SAFETY: takes no pointers.
-        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, DEFAULT_MS, "the number of the option is another one now");
-        give_back_aside().unwrap();
-        // SAFETY: takes no pointers.
-        assert_eq!(unsafe { mi_option_get(PURGE_DELAY) }, OTHERS_AFTER_MS);
-        let before = resident();
-        let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(|n| vec![n as u8 | 1; BLOCK]).collect();
-        assert!(resident() > before + BLOCKS * BLOCK / 2, "it is in use");
-        drop(blocks);
-        let begun = Instant::now();
-        while resident() > before + BLOCKS * BLOCK / 4 {
-            assert!(begun.elapsed() < EVERY * 10, "{} MiB, {} MiB before", resident() >> 20, before >> 20);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }

@@ -14,6 +14,8 @@ use crate::state_support::*;
 
 /// What the leader asks for at a time.
 const STEP_ROWS: u32 = 256;
+/// Longest apply of such a step, where other programs may have the processors meanwhile.
+const STEP_MAX: Duration = Duration::from_secs(1);
 
 fn name(text: &str) -> CollectionName {
     CollectionName::new(text).unwrap()
@@ -107,7 +109,7 @@ fn a_step_of_an_index_stalls_nobody_and_the_work_comes_to_an_end() {
         index += 1;
         let (longest, steps) = work(&mut state, &reader, &mut index).await;
         println!("building: {steps} steps of {STEP_ROWS} rows, the longest apply took {longest:?}");
-        assert!(longest < Duration::from_millis(500), "a step held up everything for {longest:?}");
+        assert!(longest < STEP_MAX, "a step held up everything for {longest:?}");
         assert!(steps >= 2 * DOCUMENTS / u64::from(STEP_ROWS), "{steps} steps");
         let row = reader.collection(&name("c")).unwrap().1.unwrap();
         assert!(row.indexes.iter().all(|state| state.stage == IndexStage::Ready), "{:?}", row.indexes);
@@ -117,6 +119,6 @@ fn a_step_of_an_index_stalls_nobody_and_the_work_comes_to_an_end() {
         assert!(reader.has_index_work().unwrap(), "what was dropped is to be cleared though nothing is declared");
         let (longest, steps) = work(&mut state, &reader, &mut index).await;
         println!("clearing: {steps} steps, the longest apply took {longest:?}");
-        assert!(longest < Duration::from_millis(500), "a step held up everything for {longest:?}");
+        assert!(longest < STEP_MAX, "a step held up everything for {longest:?}");
     });
 }

@@ -7,6 +7,7 @@
 
 mod apart;
 mod judge;
+mod stock;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

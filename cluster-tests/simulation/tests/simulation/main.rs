@@ -16,6 +16,31 @@ use quorate_threads::watchdog::SAID;
 use rand::RngExt;
 use serde_json::Value;
 
+#[expect(dead_code, reason = "shared with the program, which uses all of it")]
+#[path = "../../src/address.rs"]
+mod address;
+#[expect(dead_code, reason = "shared with the program, which uses all of it")]
+#[path = "../../src/objects.rs"]
+mod objects;
+#[expect(dead_code, reason = "shared with the program, which uses all of it")]
+#[path = "../../src/scenario/archive/stock.rs"]
+mod stock;
+mod stock_of_names;
+mod store;
+
+/// Threads of simulated nodes. No test here has one, so whoever asks a store waits in a task.
+mod aside {
+    use std::time::Duration;
+
+    pub fn is_here() -> bool {
+        false
+    }
+
+    pub fn wait(_: Duration) -> bool {
+        unreachable!("no thread is one of the simulation")
+    }
+}
+
 /// Clusters in one run of the tests; `scripts/soak` runs thousands.
 const SEEDS: u64 = 75;
 /// The first of them. Always the same, so that a suite that turns red says something of the change that is tested; new ones are

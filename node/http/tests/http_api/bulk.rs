@@ -74,7 +74,7 @@ async fn a_bulk_that_stops_between_two_parts_says_so_and_goes_on_with_the_same_i
         (AppError::NoLeader, ErrorCode::NoLeader),
         (AppError::Overloaded, ErrorCode::TooManyRequests),
     ] {
-        server.backend.fail_writes_from(server.backend.commands().len() + 1, Some(error));
+        server.backend.fail_writes_from(server.backend.asked() + 1, Some(error));
         let problem = server.ask("POST", "/v1/bulk", &[LINES, ID], inserts(1_030).as_bytes()).await.problem();
         assert_eq!((problem.code, problem.applied, problem.retry), (code, Applied::Unknown, Retry::SameRequestId));
         assert!(problem.detail.contains("1024 of the 1030 operations"), "{}", problem.detail);

@@ -186,7 +186,7 @@ async fn a_change_of_all_that_matches_is_one_command_and_goes_on_by_its_cursor()
     body["dry_run"] = json!(true);
     let answer: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
     assert_eq!((answer.cursor, answer.dry_run), (None, true));
-    assert_eq!(server.backend.commands().len(), 1, "a dry run is no command");
+    assert_eq!(server.backend.asked(), 1, "a dry run is no command");
     assert_eq!(server.backend.barriers(), [Consistency::Linearizable]);
     body["dry_run"] = json!(false);
     post(&server, "/v1/update_where", body).await;

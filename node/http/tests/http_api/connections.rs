@@ -356,7 +356,7 @@ async fn stopping_lets_open_requests_end_and_closes_idle_connections() {
     idle.send_request("GET", "/livez", &[], b"").await;
     assert_eq!(idle.response(false).await.status, 200);
     let mut busy = server.connect().await;
-    busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
+    busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=300", &[], b"").await;
     let until = Instant::now() + PATIENCE;
     // /livez asks for none.
     while server.backend.barriers().is_empty() {
@@ -404,7 +404,7 @@ fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
             assert!(handle.metrics().num_alive_tasks() > 4, "{}", handle.metrics().num_alive_tasks());
         }
         let mut busy = server.connect().await;
-        busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
+        busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=300", &[], b"").await;
         while server.backend.barriers().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -108,7 +108,7 @@ async fn a_page_of_another_origin_writes_nothing_by_any_protocol() {
         let (method, _, body) = writes().into_iter().find(|(_, at, _)| *at == path).expect("it is in the list");
         server.backend.forget_commands();
         let answer = server.ask(method, path, &[kind], &body).await;
-        assert_eq!((answer.status, server.backend.commands().len()), (200, 1), "{path} {kind:?}: {answer:?}");
+        assert_eq!((answer.status, server.backend.asked()), (200, 1), "{path} {kind:?}: {answer:?}");
     }
 }
 

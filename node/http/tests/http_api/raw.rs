@@ -122,8 +122,8 @@ impl Server {
 
     /// Waits until so many commands have come, since the start of the server or since they were forgotten.
     pub async fn until_asked(&self, commands: usize) {
-        while self.backend.commands().len() < commands {
-            tokio::task::yield_now().await;
+        while self.backend.asked() < commands {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 }
@@ -171,10 +171,13 @@ impl Raw {
 
     /// Everything up to and with this mark.
     pub async fn until(&mut self, mark: &[u8]) -> Vec<u8> {
+        // What was looked at is not looked at again once more comes.
+        let mut from = 0;
         loop {
-            if let Some(at) = self.buffer.windows(mark.len()).position(|window| window == mark) {
-                return self.buffer.drain(..at + mark.len()).collect();
+            if let Some(at) = self.buffer[from..].windows(mark.len()).position(|window| window == mark) {
+                return self.take_first(from + at + mark.len());
             }
+            from = self.buffer.len().saturating_sub(mark.len() - 1);
             assert!(self.fill().await, "closed before {:?} in {:?}", mark.escape_ascii(), self.buffer.escape_ascii());
         }
     }
@@ -186,8 +189,8 @@ impl Raw {
         while self.buffer.len() < size + 2 {
             assert!(self.fill().await, "the chunk was cut");
         }
-        let chunk = self.buffer.drain(..size).collect();
-        assert_eq!(self.buffer.drain(..2).collect::<Vec<_>>(), b"\r\n");
+        let chunk = self.take_first(size);
+        assert_eq!(self.take_first(2), b"\r\n");
         chunk
     }
 
@@ -219,6 +222,12 @@ impl Raw {
         let _closed = self.stream.shutdown().await;
     }
 
+    /// So many bytes of what came, copied at once: byte by byte, long answers would take this build seconds.
+    fn take_first(&mut self, count: usize) -> Vec<u8> {
+        let rest = self.buffer.split_off(count);
+        std::mem::replace(&mut self.buffer, rest)
+    }
+
     async fn fill(&mut self) -> bool {
         let mut chunk = [0u8; 16 * 1024];
         let read = tokio::time::timeout(PATIENCE, self.stream.read(&mut chunk)).await.expect("the server went silent");
@@ -239,7 +248,7 @@ impl Raw {
                 None => {}
             }
         };
-        let text = String::from_utf8(self.buffer.drain(..end).collect()).expect("heads are ASCII");
+        let text = String::from_utf8(self.take_first(end)).expect("heads are ASCII");
         let mut lines = text.lines();
         let status = lines.next()?.split(' ').nth(1)?.parse().expect("a status");
         let headers: Vec<_> = lines
@@ -254,7 +263,7 @@ impl Raw {
         while self.buffer.len() < length {
             assert!(self.fill().await, "the body was cut");
         }
-        response.body = self.buffer.drain(..length).collect();
+        response.body = self.take_first(length);
         Some(response)
     }
 

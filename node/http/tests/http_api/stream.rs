@@ -299,7 +299,7 @@ async fn stopping_answers_what_is_under_way_and_reads_no_more() {
     let mut lines = Lines::open(&server, &[]).await;
     let idle = Lines::open(&server, &[]).await;
     lines.send(&upsert(1, "slow")).await;
-    until("the line did not come", async || server.backend.commands().len() == 1).await;
+    until("the line did not come", async || server.backend.asked() == 1).await;
     server.stop.cancel();
     assert_eq!(idle.raw.closed().await, b"0\r\n\r\n", "an idle stream ends cleanly at once");
     lines.send(&upsert(2, "late")).await;
@@ -308,7 +308,7 @@ async fn stopping_answers_what_is_under_way_and_reads_no_more() {
     assert_eq!(lines.next().await, None);
     drop(lines);
     tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
-    assert_eq!(server.backend.commands().len(), 1, "a line that came after the stop was executed");
+    assert_eq!(server.backend.asked(), 1, "a line that came after the stop was executed");
 }
 
 #[tokio::test]
@@ -323,13 +323,13 @@ async fn no_more_lines_are_read_than_may_be_under_way() {
         text += &upsert(n, "rest");
     }
     lines.send(&text).await;
-    until("the lines did not come", async || server.backend.commands().len() == UNDER_WAY).await;
+    until("the lines did not come", async || server.backend.asked() == UNDER_WAY).await;
     // Nothing shows that a line is never read but that it is not read for a while.
     tokio::time::sleep(SHORT).await;
-    assert_eq!(server.backend.commands().len(), UNDER_WAY);
+    assert_eq!(server.backend.asked(), UNDER_WAY);
     server.backend.release("first");
     assert_eq!(lines.answer().await.n, Some(0));
-    until("no line took the free place", async || server.backend.commands().len() == UNDER_WAY + 1).await;
+    until("no line took the free place", async || server.backend.asked() == UNDER_WAY + 1).await;
     server.backend.release("rest");
     for _ in 0..UNDER_WAY {
         assert_eq!(lines.answer().await.status / 100, 2);
@@ -390,7 +390,7 @@ async fn a_request_that_breaks_off_leaves_its_operations_to_their_end() {
     server.backend.hold("slow");
     let mut lines = Lines::open(&server, &[]).await;
     lines.send(&(upsert(1, "slow") + "{\"n\":2,")).await;
-    until("the line did not come", async || server.backend.commands().len() == 1).await;
+    until("the line did not come", async || server.backend.asked() == 1).await;
     // Not how a chunk begins.
     lines.raw.send(b"zz\r\n").await;
     // The half line is given up then, and the bytes of the other one still count.
@@ -435,7 +435,7 @@ async fn lines_take_their_place_among_the_bodies() {
     let long = |n| upsert(n, "slow").replace("AAH/", &"AAH/".repeat(300));
     lines.send(&long(1)).await;
     lines.send(&long(2)).await;
-    until("the lines did not come", async || server.backend.commands().len() == 2).await;
+    until("the lines did not come", async || server.backend.asked() == 2).await;
     lines.send(&long(3)).await;
     let line = lines.answer().await;
     assert_eq!((line.n, problem(&line).code), (Some(3), ErrorCode::TooManyRequests));

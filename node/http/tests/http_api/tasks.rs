@@ -264,7 +264,7 @@ async fn a_claim_waits_until_something_is_due_and_is_one_request_all_the_while()
     assert!(answer.count == 0 && began.elapsed() >= Duration::from_millis(50));
 
     let body = json!({"wait_ms": 20_000, "request_id": "long"});
-    let asked = server.backend.commands().len();
+    let asked = server.backend.asked();
     let (answer, ()) = tokio::join!(post(&server, "/v1/tasks/q/claim", body), async {
         server.until_asked(asked + 1).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -287,7 +287,7 @@ async fn a_task_is_given_out_when_its_time_has_come() {
     assert_eq!(post(&server, "/v1/tasks/q", body).await.status, 201);
     let early: TaskClaimAnswer = read(&post(&server, "/v1/tasks/q/claim", json!({})).await);
     assert!(early.count == 0 && early.next_at.is_some(), "{early:?}");
-    let asked = server.backend.commands().len();
+    let asked = server.backend.asked();
     let (answer, ()) =
         tokio::join!(post(&server, "/v1/tasks/q/claim", json!({"wait_ms": 20_000, "lease_ms": 1_000})), async {
             server.until_asked(asked + 1).await;

@@ -200,7 +200,7 @@ async fn no_page_of_another_origin_acts_by_the_certificate_of_its_reader() {
         posted(stranger, path, kind, "", body).await;
         assert_eq!(server.backend.commands(), [], "{path}: nobody says who they are");
         let written = posted(as_root().await, path, kind, "", body).await;
-        assert!(written.starts_with(done) && server.backend.commands().len() == 1, "{path}: {written}");
+        assert!(written.starts_with(done) && server.backend.asked() == 1, "{path}: {written}");
         server.backend.forget_commands();
         let site = "Sec-Fetch-Site: cross-site\r\n";
         for origin in ["https://evil.example", "https://app.example.org", "null"] {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use quorate_archive::{Archive, ArchiveError, BaseName, Form, Keys, Location, SegmentName, Target, Verified};
+use quorate_archive::{Archive, ArchiveError, BaseName, Form, Keys, Location, Target, Verified};
 use quorate_machine::types::Key;
 use quorate_node_replica::rebuild::{Begin, RebuildError, Scratch, Source, Unwatched};
 use quorate_store::offline::{Replay, Replayed};
@@ -18,6 +18,7 @@ use rand::seq::IndexedRandom;
 use tokio::runtime::{Builder, Runtime};
 
 use super::super::Found;
+use super::stock::{Reached, Stock};
 use super::{Jumps, base_of, piece_of};
 use crate::facts::Point;
 use crate::objects::{self, DAMAGED, Hurt, LOST, NOTE};
@@ -70,69 +71,6 @@ impl Judged {
 
     fn meet(&mut self, what: &'static str) {
         *self.met.entry(what).or_default() += 1;
-    }
-}
-
-/// Bases and pieces of a log, by their names.
-struct Stock {
-    bases: Vec<BaseName>,
-    /// In order of their first entries.
-    pieces: Vec<SegmentName>,
-    /// For each piece, which goes furthest of it and those before it.
-    furthest: Vec<usize>,
-}
-
-/// How far pieces lead from a base.
-struct Reached {
-    index: u64,
-    revision: u64,
-    wall: u64,
-}
-
-impl Stock {
-    fn new(bases: Vec<BaseName>, mut pieces: Vec<SegmentName>) -> Self {
-        pieces.sort_unstable();
-        let mut furthest: Vec<usize> = Vec::new();
-        for (place, piece) in pieces.iter().enumerate() {
-            let before = furthest.last().copied().filter(|before| pieces[*before].last > piece.last);
-            furthest.push(before.unwrap_or(place));
-        }
-        Self { bases, pieces, furthest }
-    }
-
-    fn follow(&self, base: &BaseName) -> Reached {
-        let mut reached = Reached { index: base.index, revision: base.revision, wall: base.wall };
-        let goes_on = |at: u64| {
-            let within_reach = self.pieces.partition_point(|piece| piece.first <= at + 1);
-            let furthest = &self.pieces[self.furthest[within_reach.checked_sub(1)?]];
-            Some(furthest).filter(|piece| piece.last > at)
-        };
-        while let Some(next) = goes_on(reached.index) {
-            let revision = reached.revision.max(next.revision.unwrap_or(0));
-            reached = Reached { index: next.last, revision, wall: next.wall };
-        }
-        reached
-    }
-
-    /// The last entry that any base leads to.
-    fn end(&self) -> Option<u64> {
-        self.bases.iter().map(|base| self.follow(base).index).max()
-    }
-
-    /// The last entry that these bases lead to by names.
-    fn end_from(&self, begin: Begin) -> Option<u64> {
-        let is_of_it = |base: &&BaseName| !matches!(begin, Begin::At(entry) if base.index != entry);
-        self.bases.iter().filter(is_of_it).map(|base| self.follow(base).index).max()
-    }
-
-    /// The entries after each of which the state can be had, from base to base.
-    fn stretches(&self) -> Vec<(u64, u64)> {
-        self.bases.iter().map(|base| (base.index, self.follow(base).index)).collect()
-    }
-
-    /// Whether there are pieces behind an entry that is missing.
-    fn goes_on_behind(&self, end: u64) -> bool {
-        self.pieces.iter().any(|piece| piece.first > end + 1)
     }
 }
 
@@ -508,27 +446,4 @@ fn has_all(replay: &Replay, keys: &[String]) -> Found {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use quorate_archive::Form;
-
-    use super::*;
-
-    fn piece(first: u64, last: u64) -> SegmentName {
-        let (wall_min, wall, checksum) = (first, last, first);
-        SegmentName { first, last, revision: Some(last), wall_min, wall, checksum, form: Form::Plain }
-    }
-
-    #[test]
-    fn pieces_lead_from_a_base_up_to_the_first_entry_that_none_has() {
-        let base = |index| BaseName { index, term: 1, revision: index, wall: index, node: 1 };
-        let pieces = [(1, 4), (3, 9), (5, 6), (9, 12), (15, 20)];
-        let pieces = pieces.map(|(first, last)| piece(first, last)).to_vec();
-        let stock = Stock::new(vec![base(0), base(10), base(13), base(14), base(25)], pieces);
-        assert_eq!(stock.stretches(), [(0, 12), (10, 12), (13, 13), (14, 20), (25, 25)]);
-        assert_eq!((stock.end(), stock.goes_on_behind(13), stock.goes_on_behind(14)), (Some(25), true, false));
-        assert_eq!(Stock::new(Vec::new(), vec![piece(1, 2)]).end(), None);
-    }
 }

@@ -80,6 +80,11 @@ impl MemoryNode {
         self.with(|node| node.asked.iter().map(|(command, _)| command.clone()).collect())
     }
 
+    /// How many commands requests wrote or tried to write.
+    pub fn asked(&self) -> usize {
+        self.with(|node| node.asked.len())
+    }
+
     /// From now on it was asked nothing yet.
     pub fn forget_commands(&self) {
         self.with(|node| node.asked.clear());
