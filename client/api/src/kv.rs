@@ -367,7 +367,8 @@ pub enum RequestState {
     Rejected,
 }
 
-/// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes ago.
+/// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, no longer kept (it is for 15 minutes at least), or
+/// still on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RequestAnswer {

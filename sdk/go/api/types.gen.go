@@ -2186,8 +2186,8 @@ type ReplaceMemberRequest struct {
 	With uint64 `json:"with"`
 }
 
-// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes
-// ago.
+// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, no longer kept (it is for 15
+// minutes at least), or still on its way.
 type RequestAnswer struct {
 	// The token that the write gave its entry.
 	Cas Cas `json:"cas,omitempty"`
