@@ -1826,7 +1826,7 @@ type Problem struct {
 	// The code.
 	Code ErrorCode `json:"code"`
 	// For a failed condition: the entry as it was then; absent when there was none, and in a retry long after, when that version is
-	// no longer kept.
+	// no longer kept. A collection has its name as `key` and its rules as `value`.
 	Current *EntryView `json:"current,omitempty"`
 	// What happened this time.
 	Detail string `json:"detail"`
