@@ -17,7 +17,7 @@ use crate::api::{
 use crate::call::error::Error;
 use crate::call::op::checked_json;
 use crate::call::operation::milliseconds;
-use crate::call::request::{Call, Intent, RequestId, name_path, push_query};
+use crate::call::request::{Call, Intent, RequestId, name_path, push_query, segment_path};
 use crate::call::value::Value;
 use crate::client::Client;
 
@@ -143,8 +143,7 @@ impl TaskQueue {
 
     /// Its path and what follows. A queue is one segment, so that what follows is no part of it.
     fn path(&self, rest: &str) -> Result<String, Error> {
-        let name = name_path("", &self.name, "the name of a queue")?.replace('/', "%2F");
-        Ok(format!("/v1/tasks/{name}{rest}"))
+        segment_path("/v1/tasks/", &self.name, rest, "the name of a queue")
     }
 }
 
