@@ -97,6 +97,34 @@ pub struct EntryView {
 named!(EntryView, key);
 
 impl EntryView {
+    /// An entry with what every one has: without its value, and with nothing of what only some entries or answers have.
+    pub fn new(
+        key: Name,
+        content_type: ContentType,
+        cas: Option<super::Cas>,
+        create_revision: u64,
+        mod_revision: u64,
+        version: u64,
+    ) -> Self {
+        Self {
+            key,
+            value: None,
+            value_base64: None,
+            content_type,
+            cas,
+            create_revision,
+            mod_revision,
+            version,
+            ttl_ms: None,
+            locked: false,
+            lock_ms: None,
+            session: None,
+            revision: None,
+            index: None,
+            replayed: false,
+        }
+    }
+
     /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         if self.value_base64.is_some() {
