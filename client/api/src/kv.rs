@@ -82,6 +82,9 @@ pub struct EntryView {
     /// The session that the entry goes with: it is removed when that ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Bytes of the value as it is stored, where a listing was asked for `sizes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_bytes: Option<u64>,
     /// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
@@ -119,6 +122,7 @@ impl EntryView {
             locked: false,
             lock_ms: None,
             session: None,
+            value_bytes: None,
             revision: None,
             index: None,
             replayed: false,

@@ -778,6 +778,8 @@ type EntryView struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	// The value in base64, where it is bytes and was asked for.
 	ValueBase64 []byte `json:"value_base64,omitempty"`
+	// Bytes of the value as it is stored, where a listing was asked for `sizes`.
+	ValueBytes uint64 `json:"value_bytes,omitempty"`
 	// Changes since creation, from 1.
 	Version uint64 `json:"version"`
 }

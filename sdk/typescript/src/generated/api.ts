@@ -1714,6 +1714,8 @@ export interface components {
             value?: unknown;
             value_base64?: string;
             /** Format: uint64 */
+            value_bytes?: number;
+            /** Format: uint64 */
             version: number;
         };
         /** @enum {string} */
@@ -4222,6 +4224,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 keys_only?: boolean;
+                sizes?: boolean;
                 count_only?: boolean;
                 reverse?: boolean;
                 part?: number;
