@@ -102,8 +102,8 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
     }
     let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
     let session = faults.complete(session)?;
-    let (lock, mode) = (lock_of(name), mode_of(mode));
-    Ok(QueueRequest { acquire: Acquire { lock, session, mode, slots, wait_ms, delay_ms, value: None }, poll })
+    let acquire = Acquire { mode: mode_of(mode), slots, wait_ms, delay_ms, ..Acquire::of(lock_of(name), session) };
+    Ok(QueueRequest { acquire, poll })
 }
 
 /// Gives a lock up: what a token holds, or whatever a session has there, be it only a place in the queue. Works on a full disk.

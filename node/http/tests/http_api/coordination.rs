@@ -10,8 +10,8 @@ use quorate_api::{
     SessionView, TaskClaimAnswer,
 };
 use quorate_machine::types::{
-    self, Acquire, Action, BarrierOp, Bounded, ContentKind, Guard, LatchOp, LockName, LockOp, LockSpace, Name,
-    Rejection, SessionId, SessionOp, Value,
+    Acquire, Action, BarrierOp, Bounded, ContentKind, Guard, LatchOp, LockName, LockOp, LockSpace, Name, Rejection,
+    SessionId, SessionOp, Value,
 };
 use serde_json::json;
 
@@ -261,15 +261,7 @@ async fn locks_are_acquired_and_released() {
     let answer: AcquireAnswer = read(&response);
     assert_eq!((response.status, answer.state, answer.token), (200, LockState::Held, Some(3)));
     assert_eq!((&*answer.lock, &*answer.session, answer.mode), ("a/b", "2", LockMode::Exclusive));
-    let wanted = Acquire {
-        lock: lock("a/b"),
-        session: SessionId(2),
-        mode: types::LockMode::Exclusive,
-        slots: Some(3),
-        wait_ms: 9,
-        delay_ms: 70,
-        value: None,
-    };
+    let wanted = Acquire { slots: Some(3), wait_ms: 9, delay_ms: 70, ..Acquire::of(lock("a/b"), SessionId(2)) };
     assert_eq!(last_action(&server), Action::Lock(LockOp::Acquire(wanted)));
 
     let given: ReleaseAnswer = read(&post(&server, "/v1/locks/a%2Fb/release", json!({"token": "3"})).await);

@@ -150,6 +150,13 @@ pub struct Acquire {
     pub value: Option<Value>,
 }
 
+impl Acquire {
+    /// Asks for it exclusively, with as many slots as it has, and waits for nothing.
+    pub fn of(lock: LockName, session: SessionId) -> Self {
+        Self { lock, session, mode: LockMode::Exclusive, slots: None, wait_ms: 0, delay_ms: 0, value: None }
+    }
+}
+
 /// What is asked of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum LockOp {
