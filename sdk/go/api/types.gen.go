@@ -90,6 +90,9 @@ type AcquireAnswer struct {
 type AcquireRequest struct {
 	// How long nobody gets the lock after the session of this holder has expired: at most 60000; 0 without it.
 	DelayMs *uint64 `json:"delay_ms,omitempty"`
+	// Most that may wait for it, with this session: where so many wait already, the request is refused (`locked`) instead of waiting
+	// behind them. 1 to 1000; without it 1000. A place that the session has stays.
+	MaxWaiters int `json:"max_waiters,omitempty"`
 	// How to hold it; `exclusive` without it.
 	Mode LockMode `json:"mode,omitempty"`
 	// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.

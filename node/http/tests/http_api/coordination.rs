@@ -256,12 +256,14 @@ async fn a_session_shows_what_hangs_on_it_and_takes_it_away() {
 async fn locks_are_acquired_and_released() {
     let server = Server::start().await;
     let id = session(&server, 10_000).await;
-    let body = json!({"session": id, "wait_ms": 9, "slots": 3, "delay_ms": 70, "request_id": "l-1"});
+    let body = json!({"session": id, "wait_ms": 9, "slots": 3, "delay_ms": 70, "max_waiters": 5, "request_id": "l-1"});
     let response = post(&server, "/v1/locks/a%2Fb/acquire", body).await;
     let answer: AcquireAnswer = read(&response);
     assert_eq!((response.status, answer.state, answer.token), (200, LockState::Held, Some(3)));
     assert_eq!((&*answer.lock, &*answer.session, answer.mode), ("a/b", "2", LockMode::Exclusive));
-    let wanted = Acquire { slots: Some(3), wait_ms: 9, delay_ms: 70, ..Acquire::of(lock("a/b"), SessionId(2)) };
+    let (slots, max_waiters) = (Some(3), Some(5));
+    let usual = Acquire::of(lock("a/b"), SessionId(2));
+    let wanted = Acquire { slots, wait_ms: 9, delay_ms: 70, max_waiters, ..usual };
     assert_eq!(last_action(&server), Action::Lock(LockOp::Acquire(wanted)));
 
     let given: ReleaseAnswer = read(&post(&server, "/v1/locks/a%2Fb/release", json!({"token": "3"})).await);

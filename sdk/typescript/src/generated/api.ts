@@ -1407,6 +1407,8 @@ export interface components {
         AcquireRequest: {
             /** Format: uint64 */
             delay_ms?: number;
+            /** Format: int32 */
+            max_waiters?: number;
             mode?: components["schemas"]["LockMode"];
             /** Format: uint64 */
             poll_ms?: number;

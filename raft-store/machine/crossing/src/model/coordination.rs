@@ -226,7 +226,7 @@ impl Model {
     }
 
     fn acquire(&mut self, request: &Acquire) -> Applied {
-        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value } = request;
+        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value, max_waiters } = request;
         let (is_election, is_shared) = (lock.space == LockSpace::Election, *mode == LockMode::Shared);
         let given = slots.unwrap_or(1);
         let is_odd = given == 0 || (given > 1 && (is_election || is_shared)) || (is_election && is_shared);
@@ -270,7 +270,8 @@ impl Model {
         let (session, mode, delay_ms, value) = (*session, *mode, *delay_ms, value.clone());
         let party = HolderRow { session, mode, delay_ms, value, since: self.now.vars.wall, unheard: None };
         let is_free = head.waiters == 0 && self.has_room(lock, &head, mode);
-        if !is_free && *wait_ms == 0 {
+        let is_long = max_waiters.is_some_and(|most| head.waiters >= most);
+        if !is_free && (*wait_ms == 0 || is_long) {
             return Err(Refusal::Held);
         }
         self.now.heads.insert(lock.clone(), head);
