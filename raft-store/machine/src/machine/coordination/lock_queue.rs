@@ -83,8 +83,12 @@ impl<V: View> Applier<'_, V> {
             return Ok(self.hold(&lock, head, party, AuditOp::Acquire, caller.clone())?);
         }
         if !waits {
+            let LockHead { holders, waiters, .. } = head;
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
-            return Err(Rejection::Held { holders: head.holders, waiters: head.waiters, delay_ms }.into());
+            return Err(match max_waiters {
+                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most }.into(),
+                _ => Rejection::Held { holders, waiters, delay_ms }.into(),
+            });
         }
         if head.waiters >= limits::LOCK_WAITERS_MAX {
             let limit = limits::LOCK_WAITERS_MAX.into();
