@@ -24,11 +24,16 @@ has_foreign_config() { [[ -f $cargo_config && $(head -n 1 "$cargo_config") != "$
 
 # Has cargo link RocksDB at full optimisation from now on, whatever scripts/setup told it for debug builds, but not what the caller did.
 link_full_rocksdb() {
-    local home
     if [[ -z ${ROCKSDB_LIB_DIR:-} ]] && ! has_foreign_config; then
-        home=$("$repo/scripts/rocksdb") || die "RocksDB could not be compiled, see above"
-        export ROCKSDB_LIB_DIR=$home ROCKSDB_STATIC=1
+        link_own_rocksdb
     fi
+}
+
+# The same, whatever the caller or cargo's settings name.
+link_own_rocksdb() {
+    local home
+    home=$("$repo/scripts/rocksdb") || die "RocksDB could not be compiled, see above"
+    export ROCKSDB_LIB_DIR=$home ROCKSDB_STATIC=1
 }
 
 # cargo takes a crate for built when its sources are older than the build, and does not see that they lie in another
@@ -87,7 +92,8 @@ build_programs() {
         "$repo/scripts/setup" >&2
     else
         "$repo/scripts/setup" --tools >&2
-        link_full_rocksdb
+        # Any other archive than that of the flags of a package knows where it was compiled.
+        if [[ $profile == packaged ]]; then link_own_rocksdb; else link_full_rocksdb; fi
         flags+=(--profile "$profile")
     fi
     claim_target_dir

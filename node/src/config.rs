@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_node_core::connection::door::Door;
+use quorate_node_core::gateway::admission::AdmissionLimits;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
 use quorate_node_core::gateway::api::ApiSettings;
@@ -237,14 +238,16 @@ impl Config {
             node_id: self.node_id,
             request_timeout: self.request_timeout,
             request_timeout_max: self.request_timeout_max,
-            body_bytes_max: self.body_bytes_max,
-            bodies_bytes_max: limits::BODIES_BYTES_MAX,
+            bounds: AdmissionLimits {
+                classes: ClassLimits::default(),
+                accounts: self.accounts,
+                watches_max: limits::WATCHES_MAX,
+                bodies_bytes_max: limits::BODIES_BYTES_MAX,
+                body_bytes_max: self.body_bytes_max,
+                answers_bytes_max: limits::ANSWERS_BYTES_MAX,
+            },
             body_timeout: self.body_timeout,
             body_rate_min: self.body_rate_min,
-            answers_bytes_max: limits::ANSWERS_BYTES_MAX,
-            watches_max: limits::WATCHES_MAX,
-            classes: ClassLimits::default(),
-            accounts: self.accounts,
             slow_request: self.slow_request,
             traces: None,
             cors_origins: self.cors_origins.clone(),

@@ -196,8 +196,8 @@ func (c *Client) Audit(ctx context.Context, key string, from uint64) iter.Seq2[*
 		func(a *api.AuditAnswer) []*api.AuditView { return pointers(a.Lines) }, "key", key, "from", number(from))
 }
 
-// RequestOutcome says what became of the write with this request id. Fails with [ErrNotFound] where it was never decided, or more than 15
-// minutes ago. A write that is still on its way may be decided after this answer.
+// RequestOutcome says what became of the write with this request id. Fails with [ErrNotFound] where it was never decided, where its outcome is
+// no longer kept (it is for 15 minutes at least), and where it is still on its way and may be decided after this answer.
 func (c *Client) RequestOutcome(ctx context.Context, requestID string) (*api.RequestAnswer, error) {
 	return get[api.RequestAnswer](ctx, c)(named("/v1/requests/", requestID, "", "a request id"))
 }

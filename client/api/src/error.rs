@@ -82,7 +82,7 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failed>,
     /// For a failed condition: the entry as it was then; absent when there was none, and in a retry long after, when that
-    /// version is no longer kept.
+    /// version is no longer kept. A collection has its name as `key` and its rules as `value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<super::EntryView>,
     /// Revision at which the request was evaluated, where it was.

@@ -82,6 +82,9 @@ pub struct EntryView {
     /// The session that the entry goes with: it is removed when that ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// Bytes of the value as it is stored, where a listing was asked for `sizes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_bytes: Option<u64>,
     /// Revision at which a read of this entry was evaluated. Absent where the entry is part of another answer.
     #[serde(default, with = "decimal::optional", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = decimal::shown, required = false)]
@@ -97,6 +100,35 @@ pub struct EntryView {
 named!(EntryView, key);
 
 impl EntryView {
+    /// An entry with what every one has: without its value, and with nothing of what only some entries or answers have.
+    pub fn new(
+        key: Name,
+        content_type: ContentType,
+        cas: Option<super::Cas>,
+        create_revision: u64,
+        mod_revision: u64,
+        version: u64,
+    ) -> Self {
+        Self {
+            key,
+            value: None,
+            value_base64: None,
+            content_type,
+            cas,
+            create_revision,
+            mod_revision,
+            version,
+            ttl_ms: None,
+            locked: false,
+            lock_ms: None,
+            session: None,
+            value_bytes: None,
+            revision: None,
+            index: None,
+            replayed: false,
+        }
+    }
+
     /// The value as `T`. Fails where it is bytes and no JSON; one that was not asked for is read as `null`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ValueError> {
         if self.value_base64.is_some() {
@@ -367,7 +399,8 @@ pub enum RequestState {
     Rejected,
 }
 
-/// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes ago.
+/// The answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, no longer kept (it is for 15 minutes at least), or
+/// still on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub struct RequestAnswer {

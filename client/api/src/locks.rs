@@ -87,6 +87,11 @@ pub struct AcquireRequest {
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 60000, nullable = false)]
     pub delay_ms: Option<u64>,
+    /// Most that may wait for it, with this session: where so many wait already, the request is refused (`locked`) instead of waiting
+    /// behind them. 1 to 1000; without it 1000. A place that the session has stays.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000, nullable = false)]
+    pub max_waiters: Option<u32>,
     /// Whether an answer that says `waiting` also says who holds the lock; asks for the permission `read` on it, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub with_holders: bool,

@@ -434,8 +434,8 @@ async fn request(context: &Context, id: quorate_client::RequestId) -> Result<(),
     use quorate_client::api::{RequestState, code_name};
     let Some(kept_outcome) = context.client.request_outcome(&id).await? else {
         return Err(Failed::not_found(format!(
-            "request `{id}` is not known: never applied, or more than 15 minutes ago\n  next: if it may still be on its \
-             way, repeat it with `--request-id {id}`"
+            "request `{id}` is not known: it was never applied, its outcome is no longer kept (it is for 15 minutes at least), \
+             or it is still on its way\n  next: within 15 minutes, repeat it with `--request-id {id}`: it is applied once"
         )));
     };
     if let Some(form) = context.shared.output.data() {

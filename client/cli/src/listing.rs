@@ -12,6 +12,7 @@ use crate::{Context, cas_text, output, parse};
 #[command(after_help = "Examples:
   quorate list stock/
   quorate list stock/ --keys --all
+  quorate list stock/ --keys --sizes --all | sort -k 2 -n      # the largest values last
   quorate list old/ --keys --all | xargs -d '\\n' -n 1 quorate delete
   quorate list stock/ --count")]
 pub struct Args {
@@ -30,8 +31,11 @@ pub struct Args {
     /// Keys only.
     #[arg(short, long)]
     keys: bool,
+    /// The size of each value, too; with --keys in its place.
+    #[arg(long)]
+    sizes: bool,
     /// Only how many there are.
-    #[arg(long, conflicts_with_all = ["limit", "all", "keys", "reverse"])]
+    #[arg(long, conflicts_with_all = ["limit", "all", "keys", "sizes", "reverse"])]
     count: bool,
     /// From the end backwards.
     #[arg(long)]
@@ -81,6 +85,7 @@ fn list<'a>(context: &'a Context, prefix: &Name, args: &Args) -> List<'a> {
         .given(args.revision, List::revision)
         .given(args.part, |list, (index, of)| list.part(index, of))
         .asked(args.keys, List::keys_only)
+        .asked(args.sizes, List::sizes)
         .asked(args.reverse, List::reverse)
         .asked(args.local, List::local)
 }
@@ -95,11 +100,13 @@ fn show(page: &ListAnswer, keys: bool) -> Result<(), Failed> {
 
 /// Entries, a line each; of finds too.
 pub fn rows(entries: &[EntryView], keys: bool) -> Result<(), Failed> {
-    entries.iter().try_for_each(|entry| match keys {
-        true => output::line(entry.key.to_string()),
-        false => {
-            let cas = cas_text::shown(entry.cas, "none");
-            output::line(format!("{}  {}  cas {cas}", entry.key, output::value(entry)))
-        }
-    })
+    entries.iter().try_for_each(|entry| output::line(row(entry, keys)))
+}
+
+fn row(entry: &EntryView, keys: bool) -> String {
+    let size = entry.value_bytes.map(|bytes| format!("  {bytes} bytes")).unwrap_or_default();
+    if keys {
+        return format!("{}{size}", entry.key);
+    }
+    format!("{}  {}  cas {}{size}", entry.key, output::value(entry), cas_text::shown(entry.cas, "none"))
 }

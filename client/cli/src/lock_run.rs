@@ -24,6 +24,7 @@ Examples:
   quorate lock nightly -- ./report.sh
   quorate lock nightly --wait 0s -- ./report.sh       # exit code 3 if it runs already
   quorate lock encoder --slots 4 -- ffmpeg …          # at most four at once
+  quorate lock deploy --max-waiters 1 -- ./deploy.sh  # exit code 3 if another waits already
   quorate lock ledger -- sh -c 'quorate put ledger/closed true --guarded'
   quorate lock run list -- ./report.sh              # a lock with the name of a command
   quorate lock show nightly                         # who holds it, who waits")]
@@ -36,6 +37,9 @@ pub struct Args {
     /// How many may hold it at once; all must say the same number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     slots: Option<u32>,
+    /// Wait only as one of so many, 1 as the next; exit code 3 if so many wait already.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    max_waiters: Option<u32>,
     #[command(flatten)]
     guarded: Guarded,
 }
@@ -68,7 +72,8 @@ async fn hold(context: &Context, args: &Args, session: &Session, signals: &mut S
 
 async fn acquire(context: &Context, args: &Args, session: &Session) -> Result<LockGuard, Failed> {
     let lock = session.lock(&args.name).delay(args.guarded.delay()).asked(args.shared, Lock::shared);
-    let lock = lock.given(args.slots, Lock::slots).given(args.guarded.wait, Lock::wait);
+    let lock = lock.given(args.slots, Lock::slots).given(args.max_waiters, Lock::max_waiters);
+    let lock = lock.given(args.guarded.wait, Lock::wait);
     match lock.acquire().await {
         Ok(guard) => Ok(guard),
         Err(error) => Err(waiting::refused(context, &args.name, error).await),

@@ -77,6 +77,12 @@ impl Lock<'_> {
         self
     }
 
+    /// How many may wait for it with us, at most: where so many wait already it fails with `locked`, and does not wait behind them.
+    pub fn max_waiters(mut self, most: u32) -> Self {
+        self.request.max_waiters = Some(most);
+        self
+    }
+
     /// Fails with `locked` where somebody else holds it.
     pub fn no_wait(self) -> Self {
         self.wait(Duration::ZERO)

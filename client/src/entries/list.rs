@@ -19,6 +19,7 @@ pub struct List<'a> {
     revision: Option<u64>,
     part: Option<(u32, u32)>,
     keys_only: bool,
+    sizes: bool,
     reverse: bool,
     local: bool,
 }
@@ -34,6 +35,7 @@ impl Client {
             revision: None,
             part: None,
             keys_only: false,
+            sizes: false,
             reverse: false,
             local: false,
         }
@@ -63,6 +65,13 @@ impl<'a> List<'a> {
     /// Without values.
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
+        self
+    }
+
+    /// With the number of bytes of each value ([`EntryView::value_bytes`](crate::api::EntryView::value_bytes)), also where the values are
+    /// left out.
+    pub fn sizes(mut self) -> Self {
+        self.sizes = true;
         self
     }
 
@@ -158,6 +167,9 @@ impl<'a> List<'a> {
         }
         if self.keys_only {
             push_query(target, "keys_only", true);
+        }
+        if self.sizes {
+            push_query(target, "sizes", true);
         }
         if self.local {
             push_query(target, "consistency", "local");

@@ -27,14 +27,15 @@ async fn it_asks_on_while_others_come_first_for_the_rest_of_its_time() {
     let session = session(&client).await;
     fake.script([waiting("a/b"), Act::Slow(Duration::from_millis(50)), waiting("a/b")]);
     fake.script([waiting("a/b")]);
-    let lock = session.lock("a/b").wait(Duration::from_secs(30)).slots(3).delay(Duration::from_secs(2)).acquire();
-    let lock = lock.await.expect("granted in the end");
+    let lock = session.lock("a/b").wait(Duration::from_secs(30)).slots(3).max_waiters(4).delay(Duration::from_secs(2));
+    let lock = lock.acquire().await.expect("granted in the end");
     assert_eq!((lock.token().expect("certain"), lock.name()), (18, "a/b"));
     let asked = fake.seen_at("/v1/locks/a%2Fb/acquire");
     let waits: Vec<_> = asked.iter().map(|seen| seen.json()["wait_ms"].as_u64().expect("a number")).collect();
     assert!(waits.len() >= 2 && waits.is_sorted_by(|a, b| a >= b) && waits[0] <= 30_000, "{waits:?}");
     let first = asked[0].json();
     assert_eq!((&first["session"], &first["slots"], &first["delay_ms"]), (&json!("17"), &json!(3), &json!(2_000)));
+    assert_eq!(first["max_waiters"], 4);
     let poll = first["poll_ms"].as_u64().expect("a number");
     assert!(asked[0].timeout_ms > poll, "the node has longer than it holds back: {} {poll}", asked[0].timeout_ms);
     assert!(asked.windows(2).all(|pair| pair[0].id != pair[1].id), "each question is a new one: {asked:?}");

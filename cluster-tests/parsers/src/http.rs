@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use quorate_machine::types::{Command, Rejection};
 use quorate_node_core::connection::door::Door;
+use quorate_node_core::gateway::admission::AdmissionLimits;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
 use quorate_node_core::gateway::api::{Api, ApiSettings};
@@ -205,14 +206,16 @@ fn api_settings(body_bytes_max: usize) -> ApiSettings {
         node_id: 1,
         request_timeout: Duration::from_millis(500),
         request_timeout_max: Duration::from_secs(60),
-        body_bytes_max,
-        bodies_bytes_max: 16 * body_bytes_max,
+        bounds: AdmissionLimits {
+            classes: ClassLimits { coordination: 200, point: 200, scan: 200, waiting: 100, arriving: 400 },
+            accounts: AccountLimits::default(),
+            watches_max: 10_000,
+            bodies_bytes_max: 16 * body_bytes_max,
+            body_bytes_max,
+            answers_bytes_max: 64 * 1024 * 1024,
+        },
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
-        answers_bytes_max: 64 * 1024 * 1024,
-        watches_max: 10_000,
-        classes: ClassLimits { coordination: 200, point: 200, scan: 200, waiting: 100, arriving: 400 },
-        accounts: AccountLimits::default(),
         slow_request: Duration::from_secs(10),
         traces: None,
         console: true,

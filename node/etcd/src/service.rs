@@ -138,7 +138,7 @@ impl Decoder for AsTheyAre {
 
 /// The longest message that is taken.
 fn message_bytes_max(call: &Call) -> usize {
-    call.api.settings.body_bytes_max.min(limits::ETCD_MESSAGE_BYTES_MAX)
+    call.api.settings.bounds.body_bytes_max.min(limits::ETCD_MESSAGE_BYTES_MAX)
 }
 
 fn with_headers<B>(headers: HeaderMap, body: B) -> http::Request<B> {
@@ -203,7 +203,7 @@ pub async fn json(served: Served, request: Request) -> Response {
     let call = Arc::clone(&asked.call);
     let answered = async {
         let reading = async {
-            let bytes_max = call.api.settings.body_bytes_max;
+            let bytes_max = call.api.settings.bounds.body_bytes_max;
             body::collect(&call, body, bytes_max).await.map_err(Status::from)
         };
         let Work::Exchange { goes_on, .. } = served.work else {

@@ -6,7 +6,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use axum::Router;
 use axum::middleware::from_fn;
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, any};
 use bytes::Bytes;
 use http::Method;
 use quorate_api::WATCH_CONTENT_TYPE;
@@ -190,7 +190,7 @@ pub fn router() -> Router {
 /// Answers that there is nothing at a path.
 pub fn nothing() -> MethodRouter {
     let unknown = from_fn(|request, next| service::serve(unknown(), request, next));
-    MethodRouter::new().fallback(service::nothing).layer(unknown)
+    any(service::nothing).layer(unknown)
 }
 
 /// The OpenAPI document.

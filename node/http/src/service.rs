@@ -120,7 +120,7 @@ async fn admit(context: &RequestContext, operation: &Operation, has_body: bool) 
         Query::parse(Some(query)).refuse_others(&operation.parameters)?;
     }
     if operation.takes_body() {
-        let configured = api.settings.body_bytes_max;
+        let configured = api.settings.bounds.body_bytes_max;
         let bytes_max = routes::body_bytes_max(&operation.policy, configured, headers::says_stream(head));
         body::check_declared(context, bytes_max)
     } else if has_body && !operation.policy.passes_over_body {

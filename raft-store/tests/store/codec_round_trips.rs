@@ -319,6 +319,7 @@ fn replies() -> impl Strategy<Value = Reply> {
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooLarge { limit, actual }),
         any::<u64>().prop_map(|limit| Rejection::TooMuch { limit }),
         any::<(u64, u64)>().prop_map(|(limit, actual)| Rejection::TooDear(TooDear { limit, actual })),
+        any::<(u32, u32, u32)>().prop_map(|(holders, waiters, most)| Rejection::QueueLong { holders, waiters, most }),
         Just(Rejection::RequestIdReused),
         Just(Rejection::Txn(TxnRefusal::Compacted)),
         ".{0,20}".prop_map(Rejection::Unsupported),
@@ -388,6 +389,7 @@ fn groups() -> impl Strategy<Value = AuditGroup> {
         Refusal::Unsupported,
         Refusal::CasListed,
         Refusal::TooDear,
+        Refusal::QueueLong,
     ]);
     let mark = || any::<(u128, u64)>().prop_map(|(hash, bytes)| RowMark { hash, bytes });
     let superseded = (any::<u64>(), mark()).prop_map(|(revision, row)| Superseded { revision, row });

@@ -3,8 +3,8 @@
 use quorate_machine::keyspace::session::PartyAt;
 use quorate_machine::query::{CoordinationCounts, LeaderChange, Party};
 use quorate_machine::types::{
-    Acquire, Action, BarrierOp, BarrierRow, Change, Command, ContentKind, LatchOp, LatchRow, LockMode, LockName,
-    LockOp, LockSpace, Maintenance, Name, SessionId, SessionOp, Value,
+    Acquire, Action, BarrierOp, BarrierRow, Change, Command, ContentKind, LatchOp, LatchRow, LockName, LockOp,
+    LockSpace, Maintenance, Name, SessionId, SessionOp, Value,
 };
 use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::StateReader;
@@ -34,8 +34,7 @@ fn session(owner: &str, ttl_ms: u64) -> Command {
 
 fn acquire(lock: LockName, session: u64, wait_ms: u64, value: Option<&str>) -> Command {
     let value = value.map(|text| Value { kind: ContentKind::Json, data: text.into() });
-    let (session, mode) = (SessionId(session), LockMode::Exclusive);
-    let request = Acquire { lock, session, mode, slots: None, wait_ms, delay_ms: 0, value };
+    let request = Acquire { wait_ms, value, ..Acquire::of(lock, SessionId(session)) };
     command(Action::Lock(LockOp::Acquire(request)))
 }
 

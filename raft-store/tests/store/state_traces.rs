@@ -6,8 +6,8 @@ use quorate_machine::document::{Criteria, Json, Order};
 use quorate_machine::query::Party;
 use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::{
-    Acquire, Action, Change, ClaimOp, Command, ContentKind, Expect, LockMode, LockName, LockOp, LockSpace, Maintenance,
-    Name, RulesChange, RulesOp, SessionId, SessionOp, Value,
+    Acquire, Action, Change, ClaimOp, Command, ContentKind, Expect, LockName, LockOp, LockSpace, Maintenance, Name,
+    RulesChange, RulesOp, SessionId, SessionOp, Value,
 };
 use quorate_store::raft::LogEntry;
 use quorate_store::raft::state_machine::StateMachine;
@@ -179,8 +179,7 @@ fn a_lock_that_changed_hands_often_is_shown_without_a_walk_over_all_who_had_it()
     store.apply(0, &[command(Action::Session(create())), command(Action::Session(create()))]);
     let (first, second) = (SessionId(2), SessionId(3));
     let acquire = |session| {
-        let (lock, mode, value) = (lock.clone(), LockMode::Exclusive, None);
-        let asked = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value };
+        let asked = Acquire { wait_ms: 50_000, ..Acquire::of(lock.clone(), session) };
         command(Action::Lock(LockOp::Acquire(asked)))
     };
     let token = |store: &Store, session| match store.reader.party(&lock, session).unwrap().found {

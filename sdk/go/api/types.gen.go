@@ -90,6 +90,9 @@ type AcquireAnswer struct {
 type AcquireRequest struct {
 	// How long nobody gets the lock after the session of this holder has expired: at most 60000; 0 without it.
 	DelayMs *uint64 `json:"delay_ms,omitempty"`
+	// Most that may wait for it, with this session: where so many wait already, the request is refused (`locked`) instead of waiting
+	// behind them. 1 to 1000; without it 1000. A place that the session has stays.
+	MaxWaiters int `json:"max_waiters,omitempty"`
 	// How to hold it; `exclusive` without it.
 	Mode LockMode `json:"mode,omitempty"`
 	// After how long the request is answered with 202 although the wait is not over: at most 60000; 50000 without it.
@@ -778,6 +781,8 @@ type EntryView struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	// The value in base64, where it is bytes and was asked for.
 	ValueBase64 []byte `json:"value_base64,omitempty"`
+	// Bytes of the value as it is stored, where a listing was asked for `sizes`.
+	ValueBytes uint64 `json:"value_bytes,omitempty"`
 	// Changes since creation, from 1.
 	Version uint64 `json:"version"`
 }
@@ -1826,7 +1831,7 @@ type Problem struct {
 	// The code.
 	Code ErrorCode `json:"code"`
 	// For a failed condition: the entry as it was then; absent when there was none, and in a retry long after, when that version is
-	// no longer kept.
+	// no longer kept. A collection has its name as `key` and its rules as `value`.
 	Current *EntryView `json:"current,omitempty"`
 	// What happened this time.
 	Detail string `json:"detail"`
@@ -2186,8 +2191,8 @@ type ReplaceMemberRequest struct {
 	With uint64 `json:"with"`
 }
 
-// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, or more than 15 minutes
-// ago.
+// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, no longer kept (it is for 15
+// minutes at least), or still on its way.
 type RequestAnswer struct {
 	// The token that the write gave its entry.
 	Cas Cas `json:"cas,omitempty"`

@@ -277,7 +277,7 @@ class Calls:
         return await self.do(self.client.sequence(a["name"]).next, a.get("count", 1))
 
     async def call_collection_put(self, a: Arguments, of: Any) -> Any:
-        return await self.do(self.client.collection(a["name"]).put, a["rules"])
+        return await self.do(self.client.collection(a["name"]).put, a["rules"], cas=a.get("cas"))
 
     async def call_collection_get(self, a: Arguments, of: Any) -> Any:
         found = await self.do(self.client.collection(a["name"]).get)

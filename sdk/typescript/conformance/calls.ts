@@ -262,7 +262,8 @@ const CALLS: Record<string, (context: Context, args: Args) => Promise<unknown>> 
   mirror_get: async (context, { key, sync }) => found((await synced(context, sync)).get(key)),
   mirror_keys: async (context, { sync }) => new Keys(await synced(context, sync)),
   members: ({ client }) => client.cluster.members(),
-  collection_put: ({ client }, { name, rules }) => client.collection(name).put(rules),
+  collection_put: ({ client }, { name, rules, cas }) =>
+    client.collection(name).put(rules, cas === undefined ? {} : { cas }),
   collection_get: async ({ client }, { name }) => found(await client.collection(name).get()),
   collection_delete: ({ client }, { name }) => client.collection(name).remove(),
 };

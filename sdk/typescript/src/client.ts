@@ -522,7 +522,10 @@ export class Client {
     return new Access(this.#caller);
   }
 
-  /** What became of a write; `undefined`: it was never decided, or more than 15 minutes ago. */
+  /**
+   * What became of a write; `undefined`: it was never decided, its outcome is no longer kept (it is for 15 minutes at least), or it is still
+   * on its way and may be decided after this answer.
+   */
   requestOutcome(requestId: string, options?: CallOptions): Promise<RequestOutcome | undefined> {
     return requestOutcome(this.#caller, requestId, options);
   }

@@ -237,7 +237,10 @@ async function said<T>(address: string, ask: () => Promise<T>): Promise<NodeSays
   }
 }
 
-/** What became of a write; `undefined`: it was never decided, or more than 15 minutes ago. */
+/**
+ * What became of a write; `undefined`: it was never decided, its outcome is no longer kept (it is for 15 minutes at least), or it is still
+ * on its way and may be decided after this answer.
+ */
 export function requestOutcome(
   caller: Caller,
   id: string,

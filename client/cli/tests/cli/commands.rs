@@ -203,9 +203,15 @@ async fn listings_show_keys_values_or_a_count() {
     assert_eq!(run(&fake.address, &["list", "a/"]).await.out, "k  1  cas 7\n");
     assert_eq!(run(&fake.address, &["list", "a/", "--keys", "--all"]).await.out, "k\n");
     assert_eq!(run(&fake.address, &["list", "--count"]).await.out, "1\n");
+    let entry = json!({"key": "k", "content_type": "json", "cas": "7", "create_revision": "7", "mod_revision": "7", "version": 1,
+        "value_bytes": 12});
+    let sized = json!({"entries": [entry], "count": 1, "revision": "7", "index": 9});
+    fake.script([Act::Answer(200, sized.to_string())]);
+    assert_eq!(run(&fake.address, &["list", "--keys", "--sizes"]).await.out, "k  12 bytes\n");
     let targets: Vec<_> = fake.seen().into_iter().map(|seen| seen.target).collect();
     assert_eq!(targets[1], "/v1/kv?prefix=a/&limit=1000&keys_only=true");
     assert_eq!(targets[2], "/v1/kv?prefix=&count_only=true");
+    assert_eq!(targets[3], "/v1/kv?prefix=&keys_only=true&sizes=true");
 }
 
 #[tokio::test]

@@ -84,8 +84,9 @@ async fn a_write_takes_its_guard_from_the_innermost_command_around_it() {
 async fn a_lock_that_is_not_got_or_a_command_that_is_not_there_is_told_by_the_exit_code() {
     let fake = Fake::start().await;
     fake.always("/acquire", Act::problem(ErrorCode::Locked, Applied::No));
-    let ran = run(&fake.address, &["lock", "l", "--wait", "0s", "--", "echo", "never"]).await;
+    let ran = run(&fake.address, &["lock", "l", "--wait", "0s", "--max-waiters", "2", "--", "echo", "never"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+    assert_eq!(fake.seen_at("/acquire")[0].json()["max_waiters"], 2);
     assert_eq!(fake.seen_at("/sessions/17").len(), 1, "nothing is left behind");
     fake.always("/acquire", Act::Slow(Duration::ZERO));
     let ran = run(&fake.address, &["lock", "run", "l", "--", "/no/such/program"]).await;

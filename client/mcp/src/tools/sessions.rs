@@ -32,6 +32,10 @@ pub async fn show(agent: Arc<Agent>, _: Show) -> Outcome {
     Ok(shown)
 }
 
+/// All that may be true of a request id that the cluster does not know.
+const NOT_KNOWN: &str = "not known: it was never applied, its outcome is no longer kept (it is for 15 minutes at least), or it is still on its \
+                         way; read what it would have changed before you write it again";
+
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Request {
     /// The request_id of the refusal `outcome_unknown`.
@@ -51,6 +55,6 @@ pub async fn request(agent: Arc<Agent>, input: Request) -> Outcome {
             "cas": answer.cas,
             "revision": answer.decided_revision.to_string(),
         })),
-        None => fields(json!({"request_id": id.as_str(), "decided": false, "next": "it was not applied so far"})),
+        None => fields(json!({"request_id": id.as_str(), "decided": false, "next": NOT_KNOWN})),
     })
 }

@@ -12,8 +12,6 @@ use quorate_machine::types::Revision;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::backend::{Node, SharedNode};
-use crate::gateway::admission::accounts::AccountLimits;
-use crate::gateway::admission::classes::ClassLimits;
 use crate::gateway::admission::{Admission, AdmissionLimits};
 use crate::gateway::auth::audit::{AuditFile, AuditSamples};
 use crate::gateway::auth::authenticator::{AuthSamples, AuthSettings, Authenticator};
@@ -36,22 +34,12 @@ pub struct ApiSettings {
     pub request_timeout: Duration,
     /// Longest deadline a request may name.
     pub request_timeout_max: Duration,
-    /// Largest request body, bytes.
-    pub body_bytes_max: usize,
-    /// Most bytes of all bodies together; a request that needs more is answered with 429.
-    pub bodies_bytes_max: usize,
+    /// Bounds of what is taken at once; more is answered with 429.
+    pub bounds: AdmissionLimits,
     /// How long a body may take before its rate counts.
     pub body_timeout: Duration,
     /// Slowest body tolerated after that, bytes a second.
     pub body_rate_min: u64,
-    /// Most bytes of long answers that nobody has taken yet; beyond it requests are answered with 429.
-    pub answers_bytes_max: usize,
-    /// Watches at a time, those over etcd's protocol too.
-    pub watches_max: usize,
-    /// What is handled at once; more is answered with 429.
-    pub classes: ClassLimits,
-    /// What one caller may take.
-    pub accounts: AccountLimits,
     /// From when on a request is logged as slow; zero for never.
     pub slow_request: Duration,
     /// Where spans of requests go.
@@ -114,15 +102,7 @@ struct ClusterName {
 impl Api {
     /// Puts the API in front of a node.
     pub fn new(node: impl Node, settings: ApiSettings, metrics: Arc<Metrics>) -> Arc<Self> {
-        let bounds = AdmissionLimits {
-            classes: settings.classes,
-            accounts: settings.accounts,
-            watches_max: settings.watches_max,
-            bodies_bytes_max: settings.bodies_bytes_max,
-            body_bytes_max: settings.body_bytes_max,
-            answers_bytes_max: settings.answers_bytes_max,
-        };
-        let admission = Admission::new(bounds, &metrics);
+        let admission = Admission::new(settings.bounds, &metrics);
         let auth = Authenticator::new(settings.auth.clone(), settings.audit.clone());
         metrics.add_source(AuthSamples(auth.counts()));
         metrics.add_source(JwtSamples(auth.jwt().cloned()));

@@ -452,7 +452,7 @@ impl Call {
 
     /// Whether this node may have one more watch of any caller.
     pub fn has_room_for_watch(&self) -> bool {
-        let has_room = self.api.node.feed().watches() < self.api.settings.watches_max;
+        let has_room = self.api.node.feed().watches() < self.api.settings.bounds.watches_max;
         if !has_room {
             self.api.admission.shares.places(Scarce::Watches).refused_elsewhere();
         }
@@ -462,7 +462,7 @@ impl Call {
     /// One more watch, which looks now and then whether it has to make room for those of others; see `watch::crowded_out`.
     pub fn watch_place(&self) -> Result<LentPlace, Failure> {
         self.api.admission.shares.lend(self.sender(), Scarce::Watches).map_err(|_full| {
-            let (all, most) = (self.api.settings.watches_max, self.api.admission.shares.most(Scarce::Watches));
+            let (all, most) = (self.api.settings.bounds.watches_max, self.api.admission.shares.most(Scarce::Watches));
             Failure::too_many(format!(
                 "half of the {all} watches of this node are taken, and this caller has as many of them as one may have then, {most}"
             ))

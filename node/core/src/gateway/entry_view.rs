@@ -14,23 +14,18 @@ pub fn entry_view(key: impl AsRef<[u8]>, entry: &Entry, clock: ClusterMillis) ->
         ContentKind::Bytes => None,
     };
     let meta = &entry.meta;
+    let (key, cas) = (key.as_ref().into(), meta.cas_shown_at(clock).map(quorate_api::Cas::new));
+    let (create_revision, mod_revision) = (meta.create_revision, meta.mod_revision);
+    let bare = EntryView::new(key, content_type(entry.value.kind), cas, create_revision, mod_revision, meta.version);
     EntryView {
-        key: key.as_ref().into(),
         // Text that is stored as JSON was checked when it came in. Should it not be JSON, its bytes are still the truth.
         value_base64: json.is_none().then(|| STANDARD.encode(&entry.value.data)),
-        content_type: content_type(entry.value.kind),
         value: json,
-        cas: meta.cas_shown_at(clock).map(quorate_api::Cas::new),
-        create_revision: meta.create_revision,
-        mod_revision: meta.mod_revision,
-        version: meta.version,
         ttl_ms: ttl_ms(meta.expires_at, clock),
         locked: meta.is_locked_at(clock),
         lock_ms: lock_ms(meta, clock),
         session: meta.session.map(|id| id.to_string()),
-        revision: None,
-        index: None,
-        replayed: false,
+        ..bare
     }
 }
 

@@ -89,6 +89,9 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::Held { delay_ms, .. } => {
             format!("{shown} is given to nobody for {delay_ms} ms more: its last holder was not heard of any more")
         }
+        Rejection::QueueLong { holders, waiters, most } => {
+            format!("{shown} is held by {holders}, and {waiters} wait for it; `max_waiters` of the request is {most}")
+        }
         Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
         Rejection::NotYours => {
             format!(
@@ -267,7 +270,7 @@ pub fn refusal_code(refusal: Refusal) -> ErrorCode {
         Refusal::CasMismatch => ErrorCode::CasMismatch,
         // The opposite of a mismatch: the token named is the current one, and the caller asked for another.
         Refusal::CasListed => ErrorCode::ConditionNotMet,
-        Refusal::Locked | Refusal::Held | Refusal::BarrierOpen => ErrorCode::Locked,
+        Refusal::Locked | Refusal::Held | Refusal::QueueLong | Refusal::BarrierOpen => ErrorCode::Locked,
         Refusal::NotLocked | Refusal::NotHolder => ErrorCode::NotLockHolder,
         // Not 400: the request is well formed, it is the entry that does not fit, and may do so later.
         Refusal::ConditionNotMet | Refusal::NotADocument | Refusal::PatchFailed => ErrorCode::ConditionNotMet,

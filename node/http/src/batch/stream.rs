@@ -116,7 +116,7 @@ where
     fn new(context: &RequestContext, body: Body, busy: Busy, run: R) -> Self {
         let api = Arc::clone(&context.api);
         let stop = Box::pin(busy.monitor().stop().clone().cancelled_owned());
-        let lines = Lines::new(api.settings.body_bytes_max);
+        let lines = Lines::new(api.settings.bounds.body_bytes_max);
         let clock = StreamClock::new(busy.monitor().idle(), BodyPatience::of(&api.settings));
         Self {
             api,
@@ -238,7 +238,7 @@ where
                     self.start(&line, now);
                 }
                 Next::TooLong => {
-                    let limit = self.api.settings.body_bytes_max as u64;
+                    let limit = self.api.settings.bounds.body_bytes_max as u64;
                     self.refuse_rest(Failure::too_large("", "a line", limit, None), now);
                     return true;
                 }

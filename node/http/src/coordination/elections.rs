@@ -11,8 +11,7 @@ use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead};
 use quorate_machine::limits::{LOCK_DELAY_MS_MAX, LOCK_WAIT_MS_MAX, PROCLAIMED_BYTES_MAX};
 use quorate_machine::query::{LockRead, Observed, PartyShown};
 use quorate_machine::types::{
-    Acquire, Action, ContentKind, LockMode, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply,
-    Value,
+    Acquire, Action, ContentKind, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply, Value,
 };
 use quorate_node_core::backend::SharedNode;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
@@ -83,11 +82,8 @@ fn asked(request: &CampaignRequest, name: &Name) -> Result<QueueRequest, Failure
     let poll = coordinate::poll(request.poll_ms, &mut faults);
     let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
     let session = faults.complete(session)?;
-    let lock = election_of(name);
-    Ok(QueueRequest {
-        acquire: Acquire { lock, session, mode: LockMode::Exclusive, slots: None, wait_ms, delay_ms, value },
-        poll,
-    })
+    let acquire = Acquire { wait_ms, delay_ms, value, ..Acquire::of(election_of(name), session) };
+    Ok(QueueRequest { acquire, poll })
 }
 
 /// What a leader says of itself.

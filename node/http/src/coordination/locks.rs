@@ -8,7 +8,7 @@ use quorate_api::{
     LockState, LockSummary, LockWaiter, Problem, ReleaseAnswer, ReleaseRequest,
 };
 use quorate_machine::keyspace::lock_queue::{HolderRow, WaiterRow};
-use quorate_machine::limits::{LOCK_DELAY_MS_MAX, LOCK_SLOTS_MAX, LOCK_WAIT_MS_MAX};
+use quorate_machine::limits::{LOCK_DELAY_MS_MAX, LOCK_SLOTS_MAX, LOCK_WAIT_MS_MAX, LOCK_WAITERS_MAX};
 use quorate_machine::query::{LockRead, Observed, PartyShown, ReadPosition};
 use quorate_machine::types::{
     self, Acquire, Action, LockName, LockOp, LockReply, LockSpace, Name, Outcome as Decided, Reply, Revision, SessionId,
@@ -61,7 +61,7 @@ pub fn routes() -> Routes {
         (status = 200, description = "The session holds it.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "held", "token": "43", "session": "42", "mode": "exclusive", "revision": "43", "index": 61})),
         (status = 202, description = "The session waits.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "waiting", "place": "44", "ahead": 0, "session": "42", "mode": "exclusive", "revision": "44", "index": 62})),
         (status = 409, description = "`session_expired`; `already_queued`: the session has a place there with another mode; `different_settings`: the lock is in use with another number of slots; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 423, description = "`locked`: not to be had in the time given; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
+        (status = 423, description = "`locked`: not to be had in the time given, or as many wait for it as `max_waiters` says; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
 pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> Outcome {
@@ -101,9 +101,10 @@ fn asked(request: &AcquireRequest, name: &Name) -> Result<QueueRequest, Failure>
         faults.add("/slots", "only a lock that is held exclusively has more than one slot");
     }
     let delay_ms = faults.within("/delay_ms", request.delay_ms, 0..=LOCK_DELAY_MS_MAX).unwrap_or(0);
-    let session = faults.complete(session)?;
-    let (lock, mode) = (lock_of(name), mode_of(mode));
-    Ok(QueueRequest { acquire: Acquire { lock, session, mode, slots, wait_ms, delay_ms, value: None }, poll })
+    let max_waiters = faults.within("/max_waiters", request.max_waiters, 1..=LOCK_WAITERS_MAX);
+    let (session, mode) = (faults.complete(session)?, mode_of(mode));
+    let acquire = Acquire { mode, slots, wait_ms, delay_ms, max_waiters, ..Acquire::of(lock_of(name), session) };
+    Ok(QueueRequest { acquire, poll })
 }
 
 /// Gives a lock up: what a token holds, or whatever a session has there, be it only a place in the queue. Works on a full disk.

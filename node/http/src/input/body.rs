@@ -31,7 +31,7 @@ pub fn check_declared(context: &RequestContext, bytes_max: Option<usize>) -> Res
 
 /// Collects a body of at most `bytes_max` bytes, and no more than is configured.
 pub async fn collect(context: &RequestContext, body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
-    let bytes_max = bytes_max.min(context.api.settings.body_bytes_max);
+    let bytes_max = bytes_max.min(context.api.settings.bounds.body_bytes_max);
     collect_long(context, body, bytes_max).await
 }
 

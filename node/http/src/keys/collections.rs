@@ -115,7 +115,7 @@ pub async fn get(context: Context) -> Outcome {
         (status = 200, description = "The rules hold.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
         (status = 201, description = "The same, and it was not there before: `Location` is its path.", headers(("ETag" = String, description = "The cas in quotes; absent of a locked entry, and after a dry run.")), body = CollectionAnswer, example = json!({"name": "orders", "rules": {"required": ["total"]}, "cas": "12", "create_revision": "12", "mod_revision": "12", "version": 1, "indexes": [], "revision": "12", "index": 20})),
         (status = 409, description = "`already_exists` (a collection within or around it), `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary.", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary. Rules that are there are in `current`: `key` is the name, `value` the rules.", body = Problem, content_type = "application/problem+json"),
         (status = 507, description = "`quota_exceeded`: the quota is used up or a disk nearly full; deletes still work.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
@@ -164,7 +164,7 @@ fn expected(precondition: &Precondition) -> Result<Expect, Failure> {
     responses(
         (status = 200, description = "It is not declared any more.", body = CollectionRemoved, example = json!({"name": "orders", "revision": "22", "index": 34})),
         (status = 404, description = "`not_found`: it is not declared.", body = Problem, content_type = "application/problem+json"),
-        (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary.", body = Problem, content_type = "application/problem+json"),
+        (status = 412, description = "`cas_mismatch`, `condition_not_met`; `not_found` and `already_exists` where a header asks for the contrary. Rules that are there are in `current`: `key` is the name, `value` the rules.", body = Problem, content_type = "application/problem+json"),
         Reused, Common,
     ))]
 pub async fn delete(context: Context) -> Outcome {

@@ -23,7 +23,7 @@ use crate::input::headers;
 use crate::input::key::GivenRange;
 use crate::input::part::Part;
 use crate::keys::read;
-use crate::output::render;
+use crate::output::render::{self, ValuesShown};
 use crate::output::response::{Answer, Outcome, ok};
 use crate::routes::{Policy, Routes};
 
@@ -42,6 +42,7 @@ pub fn routes() -> Routes {
         ("limit" = Option<u64>, Query, description = "Most entries in the page, 1 to 1000; 100 without it.", example = 100),
         ("cursor" = Option<String>, Query, description = "Of the page before; stands for the range, the order, the part and the revision."),
         ("keys_only" = Option<bool>, Query, description = "Leave the values out."),
+        ("sizes" = Option<bool>, Query, description = "Say how many bytes each value has (`value_bytes`), also where `keys_only` leaves the values out. A page ends at 4 MiB of values all the same."),
         ("count_only" = Option<bool>, Query, description = "Only count the whole range."),
         ("reverse" = Option<bool>, Query, description = "From the end backwards."),
         ("part" = Option<u64>, Query, description = "Only the keys of this part, from 0; with `of`. A page looks at `limit` entries and shows those of the part, so it may be empty and have a `cursor` all the same.", example = 0),
@@ -64,15 +65,12 @@ pub async fn get(context: Context) -> Outcome {
     let wanted = requirement::on_range(Permission::Read, &parsed.query.start, parsed.query.end.as_deref());
     context.caller().admit_read(parsed.consistency, context.deadline, &wanted).await?;
     drop(wanted);
-    if parsed.count_only {
-        count(&context, parsed.query).await
-    } else {
-        page(&context, parsed.query, parsed.part).await
-    }
+    if parsed.count_only { count(&context, parsed.query).await } else { page(&context, parsed).await }
 }
 
 struct ListParams {
     query: ListQuery,
+    shown: ValuesShown,
     part: Option<Part>,
     consistency: Consistency,
     count_only: bool,
@@ -87,9 +85,10 @@ impl ListParams {
             query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
         }
         let keys_only = query.flag("keys_only");
+        let sizes = query.flag("sizes");
         let count_only = query.flag("count_only");
-        if count_only && (range.from_cursor || keys_only || range.part.is_some()) {
-            query.faults.add("query:count_only", "counts a whole range; leave out cursor, keys_only and part");
+        if count_only && (range.from_cursor || keys_only || sizes || range.part.is_some()) {
+            query.faults.add("query:count_only", "counts a whole range; leave out cursor, keys_only, sizes and part");
         }
         let consistency = read::consistency(&mut query);
         query.finish()?;
@@ -100,10 +99,11 @@ impl ListParams {
             // Bounded a few lines above.
             limit: limit as usize,
             bytes_max: limits::LIST_BYTES_MAX,
-            keys_only,
+            keys_only: keys_only && !sizes,
             reverse: range.reverse,
         };
-        Ok(Self { query, part: range.part, consistency, count_only })
+        let shown = ValuesShown { values: !keys_only, sizes };
+        Ok(Self { query, shown, part: range.part, consistency, count_only })
     }
 }
 
@@ -151,11 +151,11 @@ fn resume(text: &str, query: &mut Query<'_>) -> Range {
     Range { start, end, revision: Some(revision), reverse, part, from_cursor: true }
 }
 
-async fn page(context: &RequestContext, query: ListQuery, part: Option<Part>) -> Outcome {
-    let asked = query.revision.unwrap_or(0);
+async fn page(context: &RequestContext, params: ListParams) -> Outcome {
+    let asked = params.query.revision.unwrap_or(0);
     let rendered = scan(context, move |backend| {
-        Ok(match backend.list(&query)? {
-            ListRead::Page(page) => Ok((render_page(&query, part, &page), page.at)),
+        Ok(match backend.list(&params.query)? {
+            ListRead::Page(page) => Ok((render_page(&params, &page), page.at)),
             ListRead::Compacted(at) => Err(Failure::compacted(asked, at)),
             ListRead::Future(at) => Err(Failure::future("query:revision", asked, at)),
         })
@@ -164,12 +164,12 @@ async fn page(context: &RequestContext, query: ListQuery, part: Option<Part>) ->
     Ok(answer(bytes, at))
 }
 
-fn render_page(query: &ListQuery, part: Option<Part>, page: &ListPage) -> Vec<u8> {
-    let cursor = if page.more { next(query, part, page) } else { None };
-    let is_shown = |key: &Key| part.is_none_or(|part| part.has(key.as_bytes()));
-    let shown: Vec<_> = page.entries.iter().filter(|(key, _)| is_shown(key)).collect();
-    let count = shown.len() as u64;
-    render::page(shown.into_iter(), !query.keys_only, count, cursor.as_deref(), page.at)
+fn render_page(params: &ListParams, page: &ListPage) -> Vec<u8> {
+    let cursor = if page.more { next(&params.query, params.part, page) } else { None };
+    let is_shown = |key: &Key| params.part.is_none_or(|part| part.has(key.as_bytes()));
+    let entries: Vec<_> = page.entries.iter().filter(|(key, _)| is_shown(key)).collect();
+    let count = entries.len() as u64;
+    render::page(entries.into_iter(), params.shown, count, cursor.as_deref(), page.at)
 }
 
 /// The cursor to what comes after this page.
@@ -196,7 +196,8 @@ async fn count(context: &RequestContext, query: ListQuery) -> Outcome {
         }
     }
     let (at, count) = scan(context, move |backend| backend.count(&query)).await?;
-    Ok(answer(render::page(std::iter::empty(), false, count, None, at), at))
+    let none = ValuesShown { values: false, sizes: false };
+    Ok(answer(render::page(std::iter::empty(), none, count, None, at), at))
 }
 
 /// A page that was evaluated there.

@@ -31,9 +31,10 @@ pub fn routes() -> Routes {
 
 /// Tells the outcome of a request id.
 ///
-/// An id that is not known was never applied, or more than 15 minutes ago. It may still be on its way: only a retry under
-/// the same id makes sure. A bulk of several parts is known by its first part, whatever became of its items: send it again with
-/// the same id to learn of all. Each user has ids of their own.
+/// An id that is not known was never applied, or its outcome is no longer kept (it is for 15 minutes at least), or the request
+/// is still on its way: only a retry under the same id makes sure, within 15 minutes of the first try. A bulk of several parts
+/// is known by its first part, whatever became of its items: send it again with the same id to learn of all. Each user has ids
+/// of their own.
 #[utoipa::path(get, path = "/v1/requests/{id}", tag = "entries", operation_id = "request",
     params(
         ("id" = String, Path, description = "The request id, percent-encoded.", example = "order-42-pay"),
@@ -41,7 +42,7 @@ pub fn routes() -> Routes {
     ),
     responses(
         (status = 200, description = "It was decided.", body = RequestAnswer, example = json!({"request_id": "order-42-pay", "state": "applied", "decided_revision": "21", "decided_index": 33, "cas": "21", "revision": "40", "index": 60})),
-        (status = 404, description = "`not_found`: not known.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "`not_found`: not known. It may have been applied all the same, or be applied yet.", body = Problem, content_type = "application/problem+json"),
         Common,
     ))]
 pub async fn get(context: Context) -> Outcome {
@@ -151,6 +152,7 @@ fn shown(request_id: String, (state, code, cas): Became, reply: &Reply, at: Read
 }
 
 fn unknown(at: ReadPosition) -> Failure {
-    let detail = "this request id is not known: never applied, or more than 15 minutes ago";
+    let detail = "this request id is not known: it was never applied, its outcome is no longer kept (it is for 15 minutes at \
+                  least), or it is still on its way";
     Failure::new(ErrorCode::NotFound, Applied::No, detail).evaluated_at(at.revision, at.index)
 }

@@ -59,7 +59,7 @@ fn of(code: ErrorCode) -> Words {
             "Release or resign first, or use another session.",
         ),
         ErrorCode::CasMismatch => words(
-            "The entry is not of the version that `cas` or `If-Match` named: somebody changed it since you read it, it is locked, or the tag is none that an entry can have, as a weak one in `If-Match`: `detail` names it. `current` is the entry as it is.",
+            "The entry is not of the version that `cas` or `If-Match` named: somebody changed it since you read it, it is locked, or the tag is none that an entry can have, as a weak one in `If-Match`: `detail` names it. `current` is the entry as it is; of a collection it has the name as `key` and the rules as `value`.",
             "Decide anew by `current`, and write again on its `cas`. While the entry is locked, `cas` is null: wait until the lock ends.",
         ),
         ErrorCode::ChangeRefused => words(

@@ -108,7 +108,7 @@ pub async fn limits(context: Context) -> Outcome {
     ok_json(&LimitsAnswer {
         key_bytes: KEY_BYTES_MAX as u64,
         value_bytes: VALUE_BYTES_MAX as u64,
-        body_bytes: context.api.settings.body_bytes_max as u64,
+        body_bytes: context.api.settings.bounds.body_bytes_max as u64,
         bulk_body_bytes: limits::BULK_BODY_BYTES_MAX as u64,
         bulk_operations: BULK_OPS_MAX as u64,
         txn_steps: TXN_STEPS_MAX as u64,

@@ -280,10 +280,19 @@ fn write_meta(out: &mut Vec<u8>, meta: &EntryMeta, clock: ClusterMillis, tried_a
     }
 }
 
+/// The part of each value that a page shows.
+#[derive(Debug, Clone, Copy)]
+pub struct ValuesShown {
+    /// The value itself.
+    pub values: bool,
+    /// How many bytes it has.
+    pub sizes: bool,
+}
+
 /// A page: `ListAnswer`. `entries` come in the order of the page.
 pub fn page<'a>(
     entries: impl Iterator<Item = &'a (Key, Entry)>,
-    with_values: bool,
+    shown: ValuesShown,
     count: u64,
     cursor: Option<&str>,
     at: ReadPosition,
@@ -294,7 +303,10 @@ pub fn page<'a>(
         if position > 0 {
             out.push(b',');
         }
-        open_entry(&mut out, key, entry, at.clock, with_values);
+        open_entry(&mut out, key, entry, at.clock, shown.values);
+        if shown.sizes {
+            field(&mut out, "value_bytes", entry.value.data.len() as u64);
+        }
         out.push(b'}');
     }
     out.push(b']');
@@ -381,9 +393,12 @@ mod tests {
             }
         }
         let entries = [(name("a"), old.clone()), (name(b"b/\xFF"), old)];
-        same_as::<ListAnswer>(&page(entries.iter(), true, 2, Some("abc"), AT));
-        same_as::<ListAnswer>(&page(entries.iter(), false, 2, None, AT));
-        same_as::<ListAnswer>(&page(std::iter::empty(), true, 7, None, AT));
+        for (values, sizes) in [(true, false), (false, false), (true, true), (false, true)] {
+            let shown = ValuesShown { values, sizes };
+            same_as::<ListAnswer>(&page(entries.iter(), shown, 2, Some("abc"), AT));
+            same_as::<ListAnswer>(&page(entries.iter(), shown, 2, None, AT));
+            same_as::<ListAnswer>(&page(std::iter::empty(), shown, 7, None, AT));
+        }
     }
 
     #[test]

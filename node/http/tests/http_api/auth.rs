@@ -466,7 +466,7 @@ async fn a_session_is_its_owners_whatever_rights_they_have_left() {
 async fn who_may_not_have_a_value_waits_for_no_room_for_it() {
     const MOST: usize = 128;
     let mut api = api_settings();
-    api.classes.point = 1_000;
+    api.bounds.classes.point = 1_000;
     let guarded = Guarded::start_as(api, serve_settings()).await;
     let (backend, bearer) = (&guarded.server.backend, format!("Bearer {}", guarded.app));
     backend.hold("orders/slow");
@@ -502,7 +502,7 @@ async fn who_may_not_have_a_value_waits_for_no_room_for_it() {
 async fn strangers_have_one_share_together_of_what_is_on_its_way() {
     let mut api = api_settings();
     // They have half, as long as nobody else has any.
-    api.classes.arriving = 4;
+    api.bounds.classes.arriving = 4;
     let guarded = Guarded::start_as(api, serve_settings()).await;
     let begin = async |last: u8| {
         let socket = TcpSocket::new_v4().expect("a socket");
@@ -536,7 +536,7 @@ async fn operators_alone_are_told_who_holds_what() {
     const CALLERS: &str = "/v1/node/callers";
     const WATCH: &str = "/v1/watch?prefix=orders/";
     let mut api = api_settings();
-    (api.classes.arriving, api.watches_max) = (8, 2);
+    (api.bounds.classes.arriving, api.bounds.watches_max) = (8, 2);
     let guarded = Guarded::start_as(api, serve_settings()).await;
     for (token, status) in [("", 401), (guarded.app.as_str(), 403), (ROOT, 200)] {
         assert_eq!(guarded.ask(token, "GET", CALLERS, "").await.status, status);

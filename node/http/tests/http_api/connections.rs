@@ -200,7 +200,7 @@ async fn a_body_declared_too_long_is_refused_before_it_comes() {
 async fn bodies_that_take_too_much_memory_together_are_refused_and_room_is_made_again() {
     const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
     let mut api = api_settings();
-    api.bodies_bytes_max = 100_000;
+    api.bounds.bodies_bytes_max = 100_000;
     let server = Server::start_with(api, serve_settings()).await;
     let mut slow = server.connect().await;
     slow.send_request("PUT", "/v1/kv/slow", &[OCTETS, ("Content-Length", "60000")], &[1; 59_999]).await;

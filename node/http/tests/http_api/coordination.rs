@@ -10,8 +10,8 @@ use quorate_api::{
     SessionView, TaskClaimAnswer,
 };
 use quorate_machine::types::{
-    self, Acquire, Action, BarrierOp, Bounded, ContentKind, Guard, LatchOp, LockName, LockOp, LockSpace, Name,
-    Rejection, SessionId, SessionOp, Value,
+    Acquire, Action, BarrierOp, Bounded, ContentKind, Guard, LatchOp, LockName, LockOp, LockSpace, Name, Rejection,
+    SessionId, SessionOp, Value,
 };
 use serde_json::json;
 
@@ -256,20 +256,14 @@ async fn a_session_shows_what_hangs_on_it_and_takes_it_away() {
 async fn locks_are_acquired_and_released() {
     let server = Server::start().await;
     let id = session(&server, 10_000).await;
-    let body = json!({"session": id, "wait_ms": 9, "slots": 3, "delay_ms": 70, "request_id": "l-1"});
+    let body = json!({"session": id, "wait_ms": 9, "slots": 3, "delay_ms": 70, "max_waiters": 5, "request_id": "l-1"});
     let response = post(&server, "/v1/locks/a%2Fb/acquire", body).await;
     let answer: AcquireAnswer = read(&response);
     assert_eq!((response.status, answer.state, answer.token), (200, LockState::Held, Some(3)));
     assert_eq!((&*answer.lock, &*answer.session, answer.mode), ("a/b", "2", LockMode::Exclusive));
-    let wanted = Acquire {
-        lock: lock("a/b"),
-        session: SessionId(2),
-        mode: types::LockMode::Exclusive,
-        slots: Some(3),
-        wait_ms: 9,
-        delay_ms: 70,
-        value: None,
-    };
+    let (slots, max_waiters) = (Some(3), Some(5));
+    let usual = Acquire::of(lock("a/b"), SessionId(2));
+    let wanted = Acquire { slots, wait_ms: 9, delay_ms: 70, max_waiters, ..usual };
     assert_eq!(last_action(&server), Action::Lock(LockOp::Acquire(wanted)));
 
     let given: ReleaseAnswer = read(&post(&server, "/v1/locks/a%2Fb/release", json!({"token": "3"})).await);
@@ -408,6 +402,7 @@ async fn every_refusal_has_its_code() {
         (Rejection::SessionExpired(SessionId(4)), 409, ErrorCode::SessionExpired),
         (Rejection::GuardFailed { guard, holder: Some(7) }, 412, ErrorCode::GuardFailed),
         (Rejection::Held { holders: 1, waiters: 2, delay_ms: 30 }, 423, ErrorCode::Locked),
+        (Rejection::QueueLong { holders: 1, waiters: 2, most: 1 }, 423, ErrorCode::Locked),
         (Rejection::NotHolder, 409, ErrorCode::NotLockHolder),
         (Rejection::AnotherPlace { is_holder: false, at: 6 }, 409, ErrorCode::AlreadyQueued),
         (Rejection::OtherNumber(3), 409, ErrorCode::DifferentSettings),
@@ -432,9 +427,12 @@ async fn every_refusal_has_its_code() {
             assert_eq!((problem.status, problem.code), (status, code), "{rejection:?} of {route}");
         }
     }
-    server.backend.reject_writes(Rejection::Held { holders: 1, waiters: 2, delay_ms: 0 });
-    let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "4"})).await.problem();
-    assert_eq!((problem.holders, problem.waiters, problem.retry_after_ms), (Some(1), Some(2), None));
+    let queue_long = Rejection::QueueLong { holders: 1, waiters: 2, most: 1 };
+    for rejection in [Rejection::Held { holders: 1, waiters: 2, delay_ms: 0 }, queue_long] {
+        server.backend.reject_writes(rejection);
+        let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "4"})).await.problem();
+        assert_eq!((problem.holders, problem.waiters, problem.retry_after_ms), (Some(1), Some(2), None));
+    }
 }
 
 #[tokio::test]

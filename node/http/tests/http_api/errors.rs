@@ -100,7 +100,8 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
 #[tokio::test]
 async fn a_path_or_method_that_does_not_exist_is_told_with_what_does() {
     let server = Server::start().await;
-    assert_eq!(server.get("/v2/kv/k").await.problem().code, ErrorCode::NotFound);
+    let unknown = server.get("/v2/kv/k").await;
+    assert_eq!((unknown.problem().code, unknown.header("allow")), (ErrorCode::NotFound, None));
     assert_eq!(server.get("/v1/kv/").await.status, 400);
     for (method, path, allow) in [
         ("POST", "/v1/kv/k", "GET, HEAD, PUT, PATCH, DELETE"),

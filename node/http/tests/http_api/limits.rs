@@ -60,7 +60,7 @@ fn too_many(problem: &Problem, words: &str) {
 
 #[tokio::test]
 async fn a_full_class_refuses_its_own_requests_and_no_others() {
-    let server = server_with(|api| (api.classes.point, api.classes.coordination) = (1, 1)).await;
+    let server = server_with(|api| (api.bounds.classes.point, api.bounds.classes.coordination) = (1, 1)).await;
     server.backend.hold("slow");
     let mut slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
     until("the write did not come", async || server.backend.asked() == 1).await;
@@ -81,7 +81,7 @@ async fn a_full_class_refuses_its_own_requests_and_no_others() {
 
 #[tokio::test]
 async fn the_place_of_a_caller_that_left_is_free() {
-    let server = server_with(|api| api.classes.point = 1).await;
+    let server = server_with(|api| api.bounds.classes.point = 1).await;
     server.backend.hold("slow");
     let slow = begin(&server, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
     until("the write did not come", async || server.backend.asked() == 1).await;
@@ -93,7 +93,7 @@ async fn the_place_of_a_caller_that_left_is_free() {
 #[tokio::test]
 async fn scans_cost_what_they_may_look_at() {
     // Room for a find and a little.
-    let server = server_with(|api| api.classes.scan = 18).await;
+    let server = server_with(|api| api.bounds.classes.scan = 18).await;
     server.backend.hold_scans(true);
     let mut all = begin_from(&server, OTHER, "/v1/kv?prefix=a&count_only=true").await;
     until("the count did not come", async || server.backend.scans() == 1).await;
@@ -120,7 +120,7 @@ async fn ask_etcd(server: &Server, path: &str, body: &str) -> (u16, Option<Strin
 async fn ranges_of_etcd_are_scans_and_single_keys_are_not() {
     const RANGE: &str = "/v3/kv/range";
     // Room for a count and a little.
-    let server = server_with(|api| api.classes.scan = 18).await;
+    let server = server_with(|api| api.bounds.classes.scan = 18).await;
     server.backend.hold_scans(true);
     let count = r#"{"key":"YQ==","range_end":"Yg==","count_only":true}"#;
     let mut counting = send_from(&server, OTHER, "POST", RANGE, &[JSON], count.as_bytes()).await;
@@ -181,7 +181,7 @@ async fn what_a_transaction_of_etcd_looks_back_at_has_one_bound_and_is_read_asid
 
 #[tokio::test]
 async fn a_bulk_costs_as_many_operations_as_it_has_and_one_alone_always_fits() {
-    let server = server_with(|api| api.classes.point = 10).await;
+    let server = server_with(|api| api.bounds.classes.point = 10).await;
     let ops: Vec<_> = (0..20).map(|n| json!({"op": "upsert", "key": format!("k{n}"), "value": n})).collect();
     let bulk = json!({ "ops": ops }).to_string();
     let send = async || server.ask("POST", "/v1/bulk", &[JSON], bulk.as_bytes()).await;
@@ -195,7 +195,7 @@ async fn a_bulk_costs_as_many_operations_as_it_has_and_one_alone_always_fits() {
 
 #[tokio::test]
 async fn who_waits_takes_no_place_among_those_who_work() {
-    let server = server_with(|api| (api.classes.point, api.classes.waiting) = (1, 1)).await;
+    let server = server_with(|api| (api.bounds.classes.point, api.bounds.classes.waiting) = (1, 1)).await;
     let wait = "/v1/kv/k?if_none_match=0&wait_ms=60000";
     let mut waiting = begin(&server, "GET", wait, &[], b"").await;
     until("nobody waits", async || metric(&server, "quorate_http_class_in_use{class=\"waiting\"}").await == 1.0).await;
@@ -221,7 +221,7 @@ async fn who_hung_up_waits_no_more_whatever_came_behind_the_request() {
 async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
     let (mut api, mut serve) = (api_settings(), serve_settings());
     // One reader may hold a quarter of it.
-    api.answers_bytes_max = 32 * 1024 * 1024;
+    api.bounds.answers_bytes_max = 32 * 1024 * 1024;
     serve.write_stall_timeout = 10 * PATIENCE;
     let server = Server::start_with(api, serve).await;
     // So many answers on one connection that the buffers of the system do not take them.
@@ -265,7 +265,7 @@ async fn answers_that_nobody_takes_stop_further_ones_until_they_are_taken() {
 #[tokio::test]
 async fn who_waits_in_vain_for_room_for_values_is_told_of_that_and_others_go_on() {
     const MOST: usize = 128;
-    let server = server_with(|api| api.classes.point = 1_000).await;
+    let server = server_with(|api| api.bounds.classes.point = 1_000).await;
     server.backend.hold("slow");
     let mut at_work = Vec::new();
     for _ in 0..MOST {
@@ -326,7 +326,7 @@ async fn a_body_is_waited_for_no_longer_than_the_request_may_take() {
 async fn an_account_has_its_operations_a_second_and_health_is_free() {
     const RATE: u64 = 5;
     let limits = AccountLimits { ops_per_second: RATE, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     let began = Instant::now();
     let session = server.ask("POST", "/v1/sessions", &[JSON], b"{}").await.json()["session"].clone();
     let mut refused = None;
@@ -365,7 +365,7 @@ async fn an_account_has_its_operations_a_second_and_health_is_free() {
 #[tokio::test]
 async fn an_account_pays_for_what_is_refused_after_much_work() {
     let limits = AccountLimits { ops_per_second: 100, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     let limit = quorate_machine::limits::COMMAND_STEPS_MAX;
     server.backend.reject_writes(Rejection::TooDear(TooDear { limit, actual: 2 * limit }));
     assert_eq!(server.put_json("/v1/kv/k", "1").await.problem().code, ErrorCode::TooDear);
@@ -379,7 +379,7 @@ async fn an_account_pays_for_what_is_refused_after_much_work() {
 #[tokio::test]
 async fn an_account_pays_for_what_is_known_to_take_much_work() {
     let limits = AccountLimits { ops_per_second: 100, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     server.backend.be_dear();
     assert_eq!(server.put_json("/v1/kv/k", "1").await.status / 100, 2);
     let problem = server.put_json("/v1/kv/k", "1").await.problem();
@@ -391,7 +391,7 @@ async fn an_account_pays_for_what_is_known_to_take_much_work() {
 #[tokio::test]
 async fn a_refusal_is_kept_back_so_that_asking_again_at_once_brings_nothing() {
     let limits = AccountLimits { ops_per_second: 1, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     while server.put_json("/v1/kv/k", "1").await.status / 100 == 2 {}
     let began = Instant::now();
     let refused = (0..5).map(async |_| server.put_json("/v1/kv/k", "1").await.status);
@@ -407,7 +407,7 @@ async fn an_account_pays_for_the_bytes_of_requests_and_answers() {
     const EACH: usize = 15_000;
     const READS: usize = 3;
     let limits = AccountLimits { bytes_per_second: 20_000, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     let began = Instant::now();
     assert_eq!(server.ask("PUT", "/v1/kv/k", &[OCTETS], &[1; EACH]).await.status / 100, 2);
     let mut refused = 0;
@@ -431,7 +431,7 @@ async fn an_account_pays_for_the_bytes_of_requests_and_answers() {
 #[tokio::test]
 async fn an_account_pays_for_the_lines_of_its_streams() {
     let limits = AccountLimits { ops_per_second: 10, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     let lines: String =
         (0..50).map(|n| json!({"n": n, "op": {"op": "upsert", "key": "k", "value": n}}).to_string() + "\n").collect();
     let answer = server.ask("POST", "/v1/ops", &[("Content-Type", "application/x-ndjson")], lines.as_bytes());
@@ -451,7 +451,7 @@ async fn an_account_pays_for_the_lines_of_its_streams() {
 #[tokio::test]
 async fn an_account_has_so_many_watches() {
     let limits = AccountLimits { watches_max: 2, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     let watch = "/v1/watch?prefix=a";
     let mut open = Vec::new();
     for path in [watch, "/v1/elections/e/observe"] {
@@ -492,7 +492,7 @@ async fn send_from(
 #[tokio::test]
 async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_quarter_once_half_is_taken() {
     const ARRIVING: &str = "quorate_http_resource_taken{resource=\"arriving\"}";
-    let server = server_with(|api| (api.classes.point, api.classes.arriving) = (1, 8)).await;
+    let server = server_with(|api| (api.bounds.classes.point, api.bounds.classes.arriving) = (1, 8)).await;
     let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
     let half = async |from: Ipv4Addr| {
         let headers = [JSON, ("Content-Length", "2")];
@@ -532,7 +532,7 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
     const EACH: usize = 2 * 1024 * 1024;
     const MOST: usize = 16;
     // A quarter of it is as much as the largest body takes. One caller alone has half.
-    let server = server_with(|api| api.bodies_bytes_max = 2 * MOST * EACH).await;
+    let server = server_with(|api| api.bounds.bodies_bytes_max = 2 * MOST * EACH).await;
     let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
     let (length, almost) = (EACH.to_string(), vec![b' '; EACH - 1]);
     let half = async || {
@@ -590,7 +590,7 @@ async fn a_message_of_a_stream_counts_while_it_comes_and_has_to_come_in_time() {
 async fn a_message_that_does_not_come_is_not_waited_for_and_takes_no_place() {
     const GRPC: (&str, &str) = ("Content-Type", "application/grpc");
     let server = server_with(|api| {
-        (api.classes.coordination, api.request_timeout) = (1, Duration::from_millis(500));
+        (api.bounds.classes.coordination, api.request_timeout) = (1, Duration::from_millis(500));
     })
     .await;
     let mut heads = Vec::new();
@@ -608,7 +608,7 @@ async fn a_message_that_does_not_come_is_not_waited_for_and_takes_no_place() {
 #[tokio::test]
 async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others_have_theirs() {
     const REFUSED: &str = "quorate_http_resource_share_refused_total{resource=\"point\"}";
-    let server = server_with(|api| api.classes.point = 16).await;
+    let server = server_with(|api| api.bounds.classes.point = 16).await;
     server.backend.hold("slow");
     let put = async |from: Ipv4Addr| send_from(&server, from, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
     let [one, other] = [OTHER, Ipv4Addr::new(127, 0, 0, 3)];
@@ -717,7 +717,7 @@ async fn a_dry_run_of_a_scan_keeps_nobody_from_the_log_nor_waits_for_who_is_in_i
 
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have_some() {
-    let server = server_with(|api| api.watches_max = 8).await;
+    let server = server_with(|api| api.bounds.watches_max = 8).await;
     let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
     let paths = [WATCH, OBSERVE];
     let mut open = Vec::new();
@@ -743,7 +743,7 @@ async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have
 async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
     const PATHS: [&str; 2] = ["/v1/watch?prefix=a&heartbeat_ms=500", "/v1/elections/e/observe?heartbeat_ms=500"];
     const TAKEN: &str = "quorate_http_resource_taken{resource=\"watches\"}";
-    let server = server_with(|api| api.watches_max = 8).await;
+    let server = server_with(|api| api.bounds.watches_max = 8).await;
     let open = async |host: u8, path: &str| {
         let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), path).await;
         assert_eq!(raw.response(true).await.status, 200, "{path}");
@@ -778,7 +778,7 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
 #[tokio::test]
 async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much() {
     const EXHAUSTED: &[u8] = br#"{"error":{"error":"etcdserver: too many requests","code":8,"#;
-    let server = server_with(|api| api.watches_max = 8).await;
+    let server = server_with(|api| api.bounds.watches_max = 8).await;
     let observe = async || {
         let from = Ipv4Addr::new(127, 0, 0, 2);
         send_from(&server, from, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await
@@ -804,7 +804,7 @@ async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much(
 
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_places_of_those_who_wait_and_others_have_a_quarter() {
-    let server = server_with(|api| api.classes.waiting = 8).await;
+    let server = server_with(|api| api.bounds.classes.waiting = 8).await;
     let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
     let in_use = "quorate_http_class_in_use{class=\"waiting\"}";
     let mut waiting = Vec::new();
@@ -889,7 +889,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
     const OF_ONE: usize = PLACES / 4;
     const KINDS: [&str; 3] = [WATCH, OBSERVE, WAIT];
     const NOW: [Leaving; 3] = [Leaving::Closes, Leaving::Resets, Leaving::EndsSending];
-    let server = server_with(|api| (api.watches_max, api.classes.waiting) = (PLACES, PLACES)).await;
+    let server = server_with(|api| (api.bounds.watches_max, api.bounds.classes.waiting) = (PLACES, PLACES)).await;
     let mut dice = StdRng::seed_from_u64(49);
     let (mut held, mut stay) = (Vec::<Lasting>::new(), Vec::<Raw>::new());
     let mut met = BTreeMap::<(&str, String), usize>::new();
@@ -947,7 +947,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
 #[tokio::test]
 async fn a_page_of_an_audit_trail_costs_as_much_as_a_find() {
     // A find and a little come to half of it, which one caller may have.
-    let server = server_with(|api| api.classes.scan = 34).await;
+    let server = server_with(|api| api.bounds.classes.scan = 34).await;
     server.backend.hold_scans(true);
     let mut listing = begin(&server, "GET", "/v1/kv?prefix=a&limit=10", &[], b"").await;
     until("the listing did not come", async || server.backend.scans() == 1).await;
@@ -966,7 +966,7 @@ async fn a_page_of_an_audit_trail_costs_as_much_as_a_find() {
 #[tokio::test]
 async fn an_account_has_so_many_connections() {
     let limits = AccountLimits { connections_max: 2, ..AccountLimits::default() };
-    let server = server_with(|api| api.accounts = limits).await;
+    let server = server_with(|api| api.bounds.accounts = limits).await;
     let mut open = Vec::new();
     for _ in 0..2 {
         let mut raw = begin(&server, "GET", "/livez", &[], b"").await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use quorate_api::{ErrorCode, Problem};
 use quorate_node_core::connection::door::Door;
+use quorate_node_core::gateway::admission::AdmissionLimits;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
 use quorate_node_core::gateway::api::{Api, ApiSettings};
@@ -37,14 +38,16 @@ pub fn api_settings() -> ApiSettings {
         node_id: 1,
         request_timeout: Duration::from_secs(10),
         request_timeout_max: Duration::from_secs(60),
-        body_bytes_max: 2 * 1024 * 1024 + 64 * 1024,
-        bodies_bytes_max: 16 * 1024 * 1024,
+        bounds: AdmissionLimits {
+            classes: ClassLimits { coordination: 200, point: 100, scan: 200, waiting: 100, arriving: 400 },
+            accounts: AccountLimits::default(),
+            watches_max: 10_000,
+            bodies_bytes_max: 16 * 1024 * 1024,
+            body_bytes_max: 2 * 1024 * 1024 + 64 * 1024,
+            answers_bytes_max: 64 * 1024 * 1024,
+        },
         body_timeout: Duration::from_secs(10),
         body_rate_min: 16 * 1024,
-        answers_bytes_max: 64 * 1024 * 1024,
-        watches_max: 10_000,
-        classes: ClassLimits { coordination: 200, point: 100, scan: 200, waiting: 100, arriving: 400 },
-        accounts: AccountLimits::default(),
         slow_request: Duration::from_millis(500),
         traces: None,
         console: true,

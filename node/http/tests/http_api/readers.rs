@@ -70,7 +70,7 @@ const CHANGES: usize = 30;
 
 async fn watched() -> Server {
     let (mut api, mut settings) = (api_settings(), serve_settings());
-    api.answers_bytes_max = ANSWERS_BYTES;
+    api.bounds.answers_bytes_max = ANSWERS_BYTES;
     settings.connections_max = 2 * WATCHES;
     settings.write_stall_timeout = 10 * PATIENCE;
     server(api, settings)
@@ -214,7 +214,7 @@ async fn refused_lines_of_a_stream_that_is_not_read_keep_few_long_entries() {
     // Room for entries of refusals, then for values; the system's buffers take some meanwhile.
     const SHOWN_MOST: usize = 2 * 128 + 60;
     let mut api = api_settings();
-    api.classes.point = 10_000;
+    api.bounds.classes.point = 10_000;
     let server = Server::start_with(api, serve_settings()).await;
     assert_eq!(server.ask("PUT", "/v1/kv/big", &[OCTETS], &[7; BIG]).await.status / 100, 2);
     let before = server.backend.asked();

@@ -263,7 +263,7 @@ async fn half_a_line_is_told_at_its_deadline_and_ends_the_stream() {
 
 #[tokio::test]
 async fn an_endless_line_ends_the_stream_once_what_is_under_way_is_answered() {
-    let server = server_with(|api, _| api.body_bytes_max = 10_000).await;
+    let server = server_with(|api, _| api.bounds.body_bytes_max = 10_000).await;
     server.backend.hold("slow");
     let mut lines = Lines::open(&server, &[]).await;
     lines.send(&upsert(1, "slow")).await;
@@ -314,7 +314,7 @@ async fn stopping_answers_what_is_under_way_and_reads_no_more() {
 #[tokio::test]
 async fn no_more_lines_are_read_than_may_be_under_way() {
     const UNDER_WAY: usize = 1_024;
-    let server = server_with(|api, _| api.classes.point = 10_000).await;
+    let server = server_with(|api, _| api.bounds.classes.point = 10_000).await;
     server.backend.hold("first");
     server.backend.hold("rest");
     let mut lines = Lines::open(&server, &[]).await;
@@ -409,7 +409,7 @@ async fn a_request_that_breaks_off_leaves_its_operations_to_their_end() {
 
 #[tokio::test]
 async fn a_line_too_many_for_the_node_is_told_429_and_the_stream_goes_on() {
-    let server = server_with(|api, _| api.classes.point = 2).await;
+    let server = server_with(|api, _| api.bounds.classes.point = 2).await;
     server.backend.hold("slow");
     let mut idle = Lines::open(&server, &[]).await;
     let mut lines = Lines::open(&server, &[]).await;
@@ -429,7 +429,7 @@ async fn a_line_too_many_for_the_node_is_told_429_and_the_stream_goes_on() {
 
 #[tokio::test]
 async fn lines_take_their_place_among_the_bodies() {
-    let server = server_with(|api, _| api.bodies_bytes_max = 3_000).await;
+    let server = server_with(|api, _| api.bounds.bodies_bytes_max = 3_000).await;
     server.backend.hold("slow");
     let mut lines = Lines::open(&server, &[]).await;
     let long = |n| upsert(n, "slow").replace("AAH/", &"AAH/".repeat(300));
@@ -464,7 +464,7 @@ async fn a_stream_is_refused_where_its_head_is_wrong() {
 
 #[tokio::test]
 async fn a_stream_of_known_length_may_be_longer_than_a_body() {
-    let server = server_with(|api, _| api.body_bytes_max = 100).await;
+    let server = server_with(|api, _| api.bounds.body_bytes_max = 100).await;
     let text: String = (0..50).map(|n| get(n, "k")).collect();
     let mut raw = server.connect().await;
     raw.send_request("POST", "/v1/ops", &[NDJSON], text.as_bytes()).await;

@@ -11,7 +11,6 @@ use quorate_api::{
 use quorate_machine::document::Criteria;
 use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 use quorate_node_core::backend::AppError;
-use quorate_node_core::gateway::api::ApiSettings;
 use tokio::net::TcpStream;
 
 use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
@@ -313,9 +312,15 @@ async fn a_reader_of_events_alone_begins_anew_where_it_cannot_go_on() {
     }
 }
 
+async fn server_of_one_watch() -> Server {
+    let mut api = api_settings();
+    api.bounds.watches_max = 1;
+    Server::start_with(api, serve_settings()).await
+}
+
 #[tokio::test]
 async fn a_reader_of_events_alone_is_told_in_the_stream_what_passes() {
-    let server = Server::start_with(ApiSettings { watches_max: 1, ..api_settings() }, serve_settings()).await;
+    let server = server_of_one_watch().await;
     let paths = ["/v1/watch?prefix=", "/v1/elections/e/observe"];
     server.backend.lose_leader();
     for path in paths {
@@ -324,7 +329,7 @@ async fn a_reader_of_events_alone_is_told_in_the_stream_what_passes() {
         let problem = server.ask("GET", path, &[("Request-Timeout", "50")], b"").await.problem();
         assert_eq!((problem.status, problem.code), (504, ErrorCode::Timeout), "{path}");
     }
-    let server = Server::start_with(ApiSettings { watches_max: 1, ..api_settings() }, serve_settings()).await;
+    let server = server_of_one_watch().await;
     for (error, code) in [
         (AppError::NoLeader, WatchEndCode::NoLeader),
         (AppError::NotReady("it starts".into()), WatchEndCode::NotReady),
@@ -593,7 +598,7 @@ async fn who_falls_behind_catches_up_from_disk() {
 #[tokio::test]
 async fn watches_are_no_requests_in_flight_and_outlive_idle_connections() {
     let (mut api, mut serve) = (api_settings(), serve_settings());
-    api.classes.point = 1;
+    api.bounds.classes.point = 1;
     serve.idle_timeout = Duration::from_millis(200);
     let server = Server::start_with(api, serve).await;
     let mut watches = Vec::new();

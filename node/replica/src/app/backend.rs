@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
 use quorate_feed::Feed;
-use quorate_machine::query::{KeyRead, ListQuery, Observed, Queries, ReadPosition, StateFault};
-use quorate_machine::types::{Action, Command, Entry, Key, QueueName, Reply, Revision, SessionId, WallMillis};
+use quorate_machine::query::{Observed, Queries, ReadPosition, StateFault};
+use quorate_machine::types::{Action, Command, Key, QueueName, Reply, Revision, SessionId, WallMillis};
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_node_core::backend::{
     AppError, Consistency, DigestAt, IsDone, LeaderHint, LockPlace, Node, Operations, Renewed, Renewer, Repaired, Waits,
@@ -23,18 +23,6 @@ use super::backup::BackupFor;
 macro_rules! of_state {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
         impl Queries for App {
-            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
-                self.state().get(key)
-            }
-
-            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
-                self.state().count(query)
-            }
-
-            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
-                self.state().version(key, revision)
-            }
-
             fn access_revision(&self) -> Revision {
                 self.state().access_revision()
             }
@@ -48,7 +36,7 @@ macro_rules! of_state {
     };
 }
 
-quorate_machine::each_query!(of_state);
+quorate_machine::every_query!(of_state);
 
 impl Node for App {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {

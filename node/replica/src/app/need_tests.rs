@@ -2,10 +2,9 @@
 
 use quorate_machine::document::Criteria;
 use quorate_machine::types::{
-    Acquire, AfterFailure, BulkItem, ContentKind, Expect, Expiry, FaultsOp, ItemOutcome, Key, KeyRange, LockMode,
-    LockName, LockSpace, Maintenance, MembersOp, Name, QueueName, QuotaBounds, QuotaSubject, Rejection, RemoveStep,
-    Removed, Requeue, RoleName, SessionId, Step, TaskId, TaskOp, Ticket, TokenId, UserName, Value, WhereOp, WhereReply,
-    Written,
+    Acquire, AfterFailure, BulkItem, ContentKind, Expect, Expiry, FaultsOp, ItemOutcome, Key, KeyRange, LockName,
+    LockSpace, Maintenance, MembersOp, Name, QueueName, QuotaBounds, QuotaSubject, Rejection, RemoveStep, Removed,
+    Requeue, RoleName, SessionId, Step, TaskId, TaskOp, Ticket, TokenId, UserName, Value, WhereOp, WhereReply, Written,
 };
 
 use super::*;
@@ -51,15 +50,7 @@ fn found(change: WhereChange) -> Action {
 fn each_kind_of_command_needs_what_it_leaves() {
     let user = || UserName::new("ann").expect("a name");
     let role = || RoleName::new("reader").expect("a name");
-    let acquire = Acquire {
-        lock: lock(),
-        session: SessionId(1),
-        mode: LockMode::Exclusive,
-        slots: None,
-        wait_ms: 0,
-        delay_ms: 0,
-        value: None,
-    };
+    let acquire = Acquire::of(lock(), SessionId(1));
     let touch = || WriteOp { expiry: Expiry::After(1), ..write(Change::Touch) };
     let rows = [
         (Action::Write(put()), Need::Room),

@@ -425,8 +425,8 @@ fn lock(space: LockSpace) -> LockName {
 
 fn acquire(space: LockSpace, session: SessionId, mode: LockMode) -> Action {
     let value = (space == LockSpace::Election).then(|| bytes(limits::PROCLAIMED_BYTES_MAX));
-    let (lock, wait_ms) = (lock(space), limits::LOCK_WAIT_MS_MAX);
-    Action::Lock(LockOp::Acquire(Acquire { lock, session, mode, slots: None, wait_ms, delay_ms: 0, value }))
+    let wait_ms = limits::LOCK_WAIT_MS_MAX;
+    Action::Lock(LockOp::Acquire(Acquire { mode, wait_ms, value, ..Acquire::of(lock(space), session) }))
 }
 
 /// A lock that is held, and for which as many wait as may, all of which will share it.

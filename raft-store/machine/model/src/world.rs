@@ -11,9 +11,8 @@ use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::{lock_queue, session};
 use quorate_machine::machine::{self, Applier, Fault, MemoryView, Vars, View};
 use quorate_machine::types::{
-    Acquire, Action, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockMode, LockName, LockOp,
-    LockSpace, Name, Outcome, Rejection, Reply, RequestId, Revision, SessionId, SessionOp, SessionReply, Value,
-    WriteOp,
+    Acquire, Action, Batch, Change, Command, ContentKind, Expect, Expiry, Guard, Key, LockName, LockOp, LockSpace,
+    Name, Outcome, Rejection, Reply, RequestId, Revision, SessionId, SessionOp, SessionReply, Value, WriteOp,
 };
 use quorate_machine::{codec, command_codec, mutants};
 
@@ -343,8 +342,7 @@ impl World {
     fn command(&self, bounds: Bounds, at: usize, sent: &Sent) -> Command {
         let session = self.clients[at].session;
         let acquire = |lock, slots| {
-            let (mode, wait_ms) = (LockMode::Exclusive, 10 * TTL_MS);
-            let request = Acquire { lock, session, mode, slots: Some(slots), wait_ms, delay_ms: 0, value: None };
+            let request = Acquire { slots: Some(slots), wait_ms: 10 * TTL_MS, ..Acquire::of(lock, session) };
             Action::Lock(LockOp::Acquire(request))
         };
         let action = match sent.ask {

@@ -214,9 +214,7 @@ fn of_task(op: &TaskOp, visit: &mut Visit<'_>) {
 mod tests {
     use super::*;
     use crate::document::Criteria;
-    use crate::types::{
-        Acquire, Check, Expect, Expiry, LockMode, LockName, Maintenance, Name, NumbersOp, QueueName, Value,
-    };
+    use crate::types::{Acquire, Check, Expect, Expiry, LockName, Maintenance, Name, NumbersOp, QueueName, Value};
     use crate::types::{ContentKind, TaskVerb};
 
     fn shown(action: &Action) -> Vec<String> {
@@ -288,15 +286,7 @@ mod tests {
 
     #[test]
     fn what_has_a_session_requires_that_it_is_the_callers() {
-        let acquire = Acquire {
-            lock: lock("l"),
-            session: SessionId(3),
-            mode: LockMode::Exclusive,
-            slots: None,
-            wait_ms: 0,
-            delay_ms: 0,
-            value: None,
-        };
+        let acquire = Acquire::of(lock("l"), SessionId(3));
         assert_eq!(shown(&Action::Lock(LockOp::Acquire(acquire))), ["Lock l", "session 3"]);
         let renewal = SessionOp::Renew(vec![SessionId(1), SessionId(2)]);
         assert_eq!(shown(&Action::Session(renewal)), ["session 1", "session 2"]);

@@ -14,9 +14,10 @@ use super::view::{Fault, View};
 use crate::command_codec;
 use crate::keyspace::history::{self, Version};
 use crate::keyspace::request::{self, KeptReply};
-use crate::keyspace::{bucket, entry};
+use crate::keyspace::{bucket, collection, entry};
 use crate::limits;
 use crate::mutants::Mutant;
+use crate::rules::CollectionName;
 use crate::types::{
     Action, Bounded, ClusterMillis, Command, Entry, Key, ListShown, Listed, Outcome, Rejection, Removed, Reply,
     RequestId, Revision, SessionOp, Shown, Step, StepReply, Txn, TxnReply, Value, WhereItem, Written,
@@ -56,9 +57,8 @@ impl<V: View> Applier<'_, V> {
     /// versions are there.
     pub(super) fn replay(&self, action: &Action, kept: Reply) -> Result<Reply, Fault> {
         let mut reply = Reply { replayed: true, ..kept };
-        // The row of a collection is no entry: its values are in the answer as it is.
-        if let Action::Rules(_) = action {
-            return Ok(reply);
+        if let Action::Rules(op) = action {
+            return self.replay_rules(&op.name, reply);
         }
         if let Action::Task(op) = action {
             return self.replay_claim(&op.queue, reply);
@@ -84,6 +84,18 @@ impl<V: View> Applier<'_, V> {
                 *shown = whole;
             }
         });
+        Ok(reply)
+    }
+
+    /// The kept answer about the rules of a collection. A refusal shows those that there were then, as long as they hold: they have no history.
+    fn replay_rules(&self, name: &CollectionName, mut reply: Reply) -> Result<Reply, Fault> {
+        if let Outcome::Rejected(why) = &mut reply.outcome
+            && let Some(shown) = why.current_mut()
+            && let Some(row) = self.collection(&collection::row_key(name.as_str().as_bytes()))?
+            && row.mod_revision == shown.meta().mod_revision
+        {
+            *shown = row.to_shown();
+        }
         Ok(reply)
     }
 

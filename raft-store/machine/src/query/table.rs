@@ -10,8 +10,9 @@ use crate::types::{Entry, Key, Revision};
 /// method of [`Queries`] from that.
 #[macro_export]
 macro_rules! each_query {
-    ($make:ident) => {
+    ($make:ident $($before:tt)*) => {
         $make! {
+            $($before)*
             get_at(key: &$crate::types::Key, revision: $crate::types::Revision) -> $crate::query::PastRead;
             list(query: &$crate::query::ListQuery) -> $crate::query::ListRead;
             find(query: &$crate::query::FindQuery) -> $crate::query::FindRead;
@@ -57,6 +58,19 @@ macro_rules! each_query {
             prefix_quotas(after: Option<&[u8]>, limit: usize) -> $crate::query::Observed<$crate::query::Page<($crate::types::QuotaSubject, $crate::query::QuotaRead)>>;
 
             faults() -> $crate::query::FaultsRead;
+        }
+    };
+}
+
+/// Hands all of [`Queries`] that may fail to a macro, in the same way: for an owner who has another one answer them.
+#[macro_export]
+macro_rules! every_query {
+    ($make:ident) => {
+        $crate::each_query! {
+            $make
+            get(key: &$crate::types::Key) -> $crate::query::KeyRead;
+            count(query: &$crate::query::ListQuery) -> ($crate::query::ReadPosition, u64);
+            version(key: &$crate::types::Key, revision: $crate::types::Revision) -> Option<$crate::types::Entry>;
         }
     };
 }

@@ -4,7 +4,7 @@
 
 use bincode::{Decode, Encode};
 
-use super::{Key, Revision};
+use super::{ContentKind, Entry, EntryMeta, Key, Revision, Shown, Value};
 use crate::rules::Rules;
 
 /// A collection. Encode and decode with [`crate::codec`].
@@ -22,6 +22,23 @@ pub struct CollectionRow {
     pub rules: Rules,
     /// Its indexes.
     pub indexes: Vec<IndexState>,
+}
+
+impl CollectionRow {
+    /// It in the form of an entry, for a refusal that shows it: the value is its rules as JSON.
+    pub fn to_shown(&self) -> Shown {
+        let meta = EntryMeta {
+            create_revision: self.create_revision,
+            mod_revision: self.mod_revision,
+            version: self.version,
+            cas: self.mod_revision,
+            expires_at: None,
+            locked_until: None,
+            session: None,
+        };
+        let data = self.rules.to_json().to_text().into_bytes();
+        Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data } })
+    }
 }
 
 /// One index of a collection.

@@ -148,6 +148,16 @@ pub struct Acquire {
     pub delay_ms: u64,
     /// What a leader says of itself; only for elections. At most [`PROCLAIMED_BYTES_MAX`](crate::limits::PROCLAIMED_BYTES_MAX).
     pub value: Option<Value>,
+    /// Most that may be in the queue with this session, where it would wait; `None`: as many as may wait at all. A place that it has stays.
+    pub max_waiters: Option<u32>,
+}
+
+impl Acquire {
+    /// Asks for it exclusively, with as many slots as it has, and waits for nothing.
+    pub fn of(lock: LockName, session: SessionId) -> Self {
+        let (mode, slots, wait_ms, delay_ms) = (LockMode::Exclusive, None, 0, 0);
+        Self { lock, session, mode, slots, wait_ms, delay_ms, value: None, max_waiters: None }
+    }
 }
 
 /// What is asked of a lock.

@@ -157,6 +157,15 @@ pub enum Rejection {
     /// To judge its conditions, to patch what it finds and to hold to the rules of its collection takes more steps than
     /// [`crate::limits::COMMAND_STEPS_MAX`].
     TooDear(TooDear),
+    /// It would wait only as one of so many, and as many wait already: [`crate::types::Acquire::max_waiters`].
+    QueueLong {
+        /// How many hold it.
+        holders: u32,
+        /// How many wait for it.
+        waiters: u32,
+        /// How many may wait with it, itself included.
+        most: u32,
+    },
 }
 
 impl From<TooDear> for Rejection {
@@ -246,6 +255,7 @@ macro_rules! current_of {
             | Self::Txn(_)
             | Self::TaskInUse(_)
             | Self::TooDear(_)
+            | Self::QueueLong { .. }
             | Self::Internal => None,
         }
     };
@@ -325,7 +335,7 @@ refusals! {
     AlreadyExists NotFound CasMismatch Locked NotLocked ConditionNotMet NotADocument PatchFailed TooLarge
     RequestIdReused Unsupported CasListed RulesBroken NotUnique PreconditionRequired Overlaps TooManyToOrder UsedUp
     SessionExpired GuardFailed Held NotHolder AnotherPlace OtherNumber BarrierOpen TooMany AccessChanged Access
-    Internal SessionExists NotYours Members BeyondQuota Txn TaskInUse TooDear;
+    Internal SessionExists NotYours Members BeyondQuota Txn TaskInUse TooDear QueueLong;
     /// See [`AccessFault::TokenExists`].
     AccessExists,
     /// See [`AccessFault::RoleInUse`].

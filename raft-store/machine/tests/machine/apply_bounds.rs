@@ -574,13 +574,8 @@ fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
         Action::Numbers(NumbersOp { name: SequenceName::new("s").unwrap(), count: limits::NUMBERS_MAX }),
         Action::Session(SessionOp::Renew(vec![session; limits::SESSIONS_RENEWED_MAX])),
         Action::Lock(LockOp::Acquire(Acquire {
-            lock: lock.clone(),
-            session,
-            mode: LockMode::Exclusive,
-            slots: None,
-            wait_ms: 0,
-            delay_ms: 0,
             value: Some(proclaimed.clone()),
+            ..Acquire::of(lock.clone(), session)
         })),
         Action::Barrier(BarrierOp::Enter { name: name("b"), session, parties: limits::BARRIER_PARTIES_MAX }),
         Action::Latch(LatchOp::Create { name: name("l"), count: limits::LATCH_COUNT_MAX }),

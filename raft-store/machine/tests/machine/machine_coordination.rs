@@ -113,15 +113,7 @@ impl Model {
                 let lock = lock_of(*lock);
                 let mode = if lock.space == LockSpace::Election { LockMode::Exclusive } else { *mode };
                 let (session, wait_ms, delay_ms) = (self.id(*session), *wait_ms, *delay_ms);
-                Action::Lock(LockOp::Acquire(Acquire {
-                    lock,
-                    session,
-                    mode,
-                    slots: None,
-                    wait_ms,
-                    delay_ms,
-                    value: None,
-                }))
+                Action::Lock(LockOp::Acquire(Acquire { mode, wait_ms, delay_ms, ..Acquire::of(lock, session) }))
             }
             Move::ReleaseNewest(lock) => {
                 let lock = lock_of(*lock);
@@ -341,9 +333,7 @@ fn two_questions_of_a_session_in_one_entry_are_told_apart() {
     store.apply(&[batch(1, &[create(60_000), create(60_000)])]).unwrap();
     let lock = lock_of(0);
     let ask = |session: u64| {
-        let (lock, mode) = (lock.clone(), LockMode::Exclusive);
-        let request =
-            Acquire { lock, session: SessionId(session), mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
+        let request = Acquire { wait_ms: 50_000, ..Acquire::of(lock.clone(), SessionId(session)) };
         command(Action::Lock(LockOp::Acquire(request)))
     };
     let listen = || command(Action::Lock(LockOp::Listen { lock: lock.clone(), session: SessionId(3) }));
@@ -378,8 +368,7 @@ fn who_hung_up_loses_a_place_or_a_grant_unless_another_question_is_listened_to()
     store.apply(&[batch(1, &[create(60_000), create(60_000)])]).unwrap();
     let (lock, session) = (lock_of(0), SessionId(3));
     let ask = |session| {
-        let (lock, mode) = (lock.clone(), LockMode::Exclusive);
-        let request = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
+        let request = Acquire { wait_ms: 50_000, ..Acquire::of(lock.clone(), session) };
         Action::Lock(LockOp::Acquire(request))
     };
     let listen = Action::Lock(LockOp::Listen { lock: lock.clone(), session });
@@ -427,9 +416,8 @@ fn a_long_queue_is_granted_in_its_order() {
     store.apply(&[batch(1, &vec![create(60_000); parties])]).unwrap();
     let lock = lock_of(0);
     let ask = |session: usize| {
-        let (lock, mode) = (lock.clone(), LockMode::Exclusive);
         let session = SessionId(session as u64 + 2);
-        let request = Acquire { lock, session, mode, slots: None, wait_ms: 50_000, delay_ms: 0, value: None };
+        let request = Acquire { wait_ms: 50_000, ..Acquire::of(lock.clone(), session) };
         command(Action::Lock(LockOp::Acquire(request)))
     };
     store.apply(&[batch(2, &(0..parties).map(ask).collect::<Vec<_>>())]).unwrap();

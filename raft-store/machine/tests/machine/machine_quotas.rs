@@ -140,8 +140,7 @@ fn begin(store: &mut Store, principal: &str) -> Result<SessionId, Box<Outcome>> 
 
 fn lock(store: &mut Store, name: &str, session: SessionId) -> Outcome {
     let lock = LockName { space: LockSpace::Lock, name: Name::new(name).unwrap() };
-    let (mode, slots, wait_ms, delay_ms, value) = (LockMode::Exclusive, None, 60_000, 0, None);
-    apply(store, Action::Lock(LockOp::Acquire(Acquire { lock, session, mode, slots, wait_ms, delay_ms, value })))
+    apply(store, Action::Lock(LockOp::Acquire(Acquire { wait_ms: 60_000, ..Acquire::of(lock, session) })))
 }
 
 #[test]

@@ -27,16 +27,8 @@ fn measured(store: &mut Store, batch: &Batch) -> (Vec<Reply>, usize) {
 }
 
 fn acquire(lock: &LockName, session: SessionId, mode: LockMode) -> Command {
-    let (lock, wait_ms, delay_ms) = (lock.clone(), 60_000, 0);
-    Command::unnamed(Action::Lock(LockOp::Acquire(Acquire {
-        lock,
-        session,
-        mode,
-        slots: None,
-        wait_ms,
-        delay_ms,
-        value: None,
-    })))
+    let request = Acquire { mode, wait_ms: 60_000, ..Acquire::of(lock.clone(), session) };
+    Command::unnamed(Action::Lock(LockOp::Acquire(request)))
 }
 
 fn lock_of(number: usize) -> LockName {

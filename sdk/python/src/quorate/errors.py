@@ -92,11 +92,14 @@ class AlreadyExistsError(RejectedError):
 
 
 class StaleCasError(RejectedError):
-    """What the cas is of has changed since, or has gone. Of the rules of a collection; of an entry it is a `CasMismatchError`."""
+    """What the cas is of has changed since, or has gone. It is a `CasMismatchError` where the answer shows what is there."""
 
 
 class CasMismatchError(StaleCasError):
-    """The entry has changed since its cas was read; `current` is the entry as it is."""
+    """The entry, or the collection, has changed since its cas was read.
+
+    `current` is the entry as it is; of a collection it has the name as key and the rules as value.
+    """
 
     def __init__(self, problem: Problem, current: Entry[Any]) -> None:
         super().__init__(problem)

@@ -141,9 +141,9 @@ def test_errors_say_what_became_of_the_call() -> None:
     assert isinstance(error, CasMismatchError)
     assert (error.applied, error.retry, error.status, error.code) == ("no", "after_reading", 412, "cas_mismatch")
     assert error.current.value == {"left": 1}
-    # Of the rules of a collection, which are no entry.
-    rules = rejected(problem("cas_mismatch"))
-    assert (type(rules), rules.current) == (StaleCasError, None)
+    # The entry has gone.
+    gone = rejected(problem("cas_mismatch"))
+    assert (type(gone), gone.current) == (StaleCasError, None)
     assert str(error) == "cas_mismatch: d (applied: no)"
     newer = rejected(problem("of_tomorrow", retry="same_request_id", retry_after_ms=250))
     assert type(newer) is RejectedError

@@ -1407,6 +1407,8 @@ export interface components {
         AcquireRequest: {
             /** Format: uint64 */
             delay_ms?: number;
+            /** Format: int32 */
+            max_waiters?: number;
             mode?: components["schemas"]["LockMode"];
             /** Format: uint64 */
             poll_ms?: number;
@@ -1713,6 +1715,8 @@ export interface components {
             ttl_ms?: number;
             value?: unknown;
             value_base64?: string;
+            /** Format: uint64 */
+            value_bytes?: number;
             /** Format: uint64 */
             version: number;
         };
@@ -4222,6 +4226,7 @@ export interface operations {
                 limit?: number;
                 cursor?: string;
                 keys_only?: boolean;
+                sizes?: boolean;
                 count_only?: boolean;
                 reverse?: boolean;
                 part?: number;

@@ -48,11 +48,11 @@ pub struct AdmissionLimits {
     pub accounts: AccountLimits,
     /// Watches at a time, those over etcd's protocol too.
     pub watches_max: usize,
-    /// Bytes of all bodies together.
+    /// Bytes of all bodies together; a request that needs more is answered with 429.
     pub bodies_bytes_max: usize,
     /// Bytes of one body.
     pub body_bytes_max: usize,
-    /// Bytes of long answers that nobody has taken yet.
+    /// Bytes of long answers that nobody has taken yet; beyond it requests are answered with 429.
     pub answers_bytes_max: usize,
 }
 

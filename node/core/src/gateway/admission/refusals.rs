@@ -94,57 +94,35 @@ impl Refusals {
 
     /// Counts one, and logs it if none was logged in the last seconds: `held` is called only then.
     pub fn add(&self, met: Met, held: impl FnOnce() -> Held) {
-        let count = match met {
-            Met::All => &self.of_all,
-            Met::Share => &self.of_share,
+        let (count, words) = match met {
+            Met::All => (
+                &self.of_all,
+                "all of a resource of this node is taken, and more is refused: `quorate node callers` shows who holds it",
+            ),
+            Met::Share => (
+                &self.of_share,
+                "an account has its share of a resource of this node, and is refused more: see `quorate node callers`",
+            ),
         };
-        count.fetch_add(1, Ordering::Relaxed);
-        if self.line.is_due() {
-            self.write_line(met, held());
-        }
+        self.count(count, words, held);
     }
 
     /// Counts a place that was asked back as one that its account was refused, and logs it likewise: `held` is what this account holds.
     pub fn add_asked_back(&self, held: impl FnOnce() -> Held) {
-        self.of_share.fetch_add(1, Ordering::Relaxed);
+        let words = "others hardly find any of a resource of this node, and an account that holds more than its share was asked for some \
+                     back: see `quorate node callers`";
+        self.count(&self.of_share, words, held);
+    }
+
+    fn count(&self, count: &AtomicU64, words: &str, held: impl FnOnce() -> Held) {
+        count.fetch_add(1, Ordering::Relaxed);
         if !self.line.is_due() {
             return;
         }
         let held = held();
-        let (resource, Amounts { of_one: share, taken, .. }) = (self.resource.name(), held.amounts);
-        let (account, holds) = held.largest();
-        tracing::warn!(
-            resource,
-            share,
-            taken,
-            account,
-            holds,
-            "others hardly find any of a resource of this node, and an account that holds more than its share was asked for some back: see \
-             `quorate node callers`"
-        );
-    }
-
-    fn write_line(&self, met: Met, held: Held) {
         let (resource, Amounts { bound, of_one: share, taken }) = (self.resource.name(), held.amounts);
         let (account, holds) = held.largest();
-        match met {
-            Met::All => tracing::warn!(
-                resource,
-                bound,
-                taken,
-                account,
-                holds,
-                "all of a resource of this node is taken, and more is refused: `quorate node callers` shows who holds it"
-            ),
-            Met::Share => tracing::warn!(
-                resource,
-                share,
-                taken,
-                account,
-                holds,
-                "an account has its share of a resource of this node, and is refused more: see `quorate node callers`"
-            ),
-        }
+        tracing::warn!(resource, bound, share, taken, account, holds, "{words}");
     }
 
     /// Its numbers, for the metrics.

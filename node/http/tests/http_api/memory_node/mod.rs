@@ -18,9 +18,9 @@ use quorate_feed::{ChangeSet, Feed};
 use quorate_machine::command_codec;
 use quorate_machine::machine::Vars;
 use quorate_machine::memory::MemoryState;
-use quorate_machine::query::{KeyRead, ListQuery, Observed, Queries, ReadPosition, StateFault};
+use quorate_machine::query::{Observed, Queries, ReadPosition, StateFault};
 use quorate_machine::types::{
-    Action, Batch, Change, Command, Entry, Expiry, Key, Maintenance, Outcome, Reply, Revision, SessionId, SessionOp,
+    Action, Batch, Change, Command, Expiry, Key, Maintenance, Outcome, Reply, Revision, SessionId, SessionOp,
     SessionReply, Step, Txn, Value, WallMillis, WriteOp,
 };
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
@@ -235,20 +235,6 @@ impl Inner {
 macro_rules! of_node {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
         impl Queries for MemoryNode {
-            fn get(&self, key: &Key) -> Result<KeyRead, StateFault> {
-                self.before_query("get");
-                self.with(|node| node.state.get(key))
-            }
-
-            fn count(&self, query: &ListQuery) -> Result<(ReadPosition, u64), StateFault> {
-                self.before_query("count");
-                self.with(|node| node.state.count(query))
-            }
-
-            fn version(&self, key: &Key, revision: Revision) -> Result<Option<Entry>, StateFault> {
-                self.with(|node| node.state.version(key, revision))
-            }
-
             fn access_revision(&self) -> Revision {
                 self.with(|node| node.state.access_revision())
             }
@@ -266,7 +252,7 @@ macro_rules! of_node {
     };
 }
 
-quorate_machine::each_query!(of_node);
+quorate_machine::every_query!(of_node);
 
 impl Node for MemoryNode {
     fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {

@@ -82,7 +82,8 @@ impl Generator<'_> {
             .chance
             .percent(if is_election { 60 } else { 2 })
             .then(|| names::json(if self.chance.percent(60) { "1" } else { "2" }));
-        Acquire { lock, session, mode, slots, wait_ms, delay_ms, value }
+        let max_waiters = *self.chance.pick(&[None, None, None, Some(1), Some(2)]);
+        Acquire { lock, session, mode, slots, wait_ms, delay_ms, value, max_waiters }
     }
 
     /// A token that holds the lock, or not.

@@ -226,7 +226,7 @@ impl Model {
     }
 
     fn acquire(&mut self, request: &Acquire) -> Applied {
-        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value } = request;
+        let Acquire { lock, session, mode, slots, wait_ms, delay_ms, value, max_waiters } = request;
         let (is_election, is_shared) = (lock.space == LockSpace::Election, *mode == LockMode::Shared);
         let given = slots.unwrap_or(1);
         let is_odd = given == 0 || (given > 1 && (is_election || is_shared)) || (is_election && is_shared);
@@ -270,6 +270,9 @@ impl Model {
         let (session, mode, delay_ms, value) = (*session, *mode, *delay_ms, value.clone());
         let party = HolderRow { session, mode, delay_ms, value, since: self.now.vars.wall, unheard: None };
         let is_free = head.waiters == 0 && self.has_room(lock, &head, mode);
+        if !is_free && *wait_ms > 0 && max_waiters.is_some_and(|most| head.waiters >= most) {
+            return Err(Refusal::QueueLong);
+        }
         if !is_free && *wait_ms == 0 {
             return Err(Refusal::Held);
         }

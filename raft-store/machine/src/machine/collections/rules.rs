@@ -13,8 +13,8 @@ use crate::machine::view::{Fault, View};
 use crate::machine::{Applier, Caller};
 use crate::rules::{CollectionName, Rules, candidates};
 use crate::types::{
-    CollectionRow, ContentKind, EntryMeta, Expect, IndexStage, IndexState, NumbersOp, Outcome, Presence, Rejection,
-    Revision, RulesChange, RulesOp, Shown,
+    CollectionRow, Expect, IndexStage, IndexState, NumbersOp, Outcome, Presence, Rejection, Revision, RulesChange,
+    RulesOp,
 };
 
 /// Ids of the indexes that are declared at one revision: no more than a collection may have.
@@ -49,7 +49,7 @@ impl<V: View> Applier<'_, V> {
     /// Whether the collection is as expected, and in no other one and around none.
     fn check_rules(&self, op: &RulesOp, current: Option<&CollectionRow>) -> Tried<()> {
         let removes = op.change == RulesChange::Remove;
-        check_expect(&op.expect, current.map(|row| row.mod_revision), removes)?;
+        check_expect(&op.expect, current, removes)?;
         if current.is_some() || removes {
             return Ok(());
         }
@@ -129,29 +129,16 @@ impl<V: View> Applier<'_, V> {
     }
 }
 
-/// Whether a collection is as expected; `current` is its token, if it is declared.
-fn check_expect(expect: &Expect, current: Option<Revision>, needs_one: bool) -> Result<(), Rejection> {
-    let Some(cas) = current else {
+/// Whether a collection is as expected.
+fn check_expect(expect: &Expect, current: Option<&CollectionRow>, needs_one: bool) -> Result<(), Rejection> {
+    let Some(row) = current else {
         if needs_one {
             return Err(Rejection::NotFound);
         }
         check_absent(&expect.tokens)?;
         return if expect.presence == Presence::Present { Err(Rejection::NotFound) } else { Ok(()) };
     };
-    let shown = || {
-        let (create_revision, mod_revision, version) = (cas, cas, 1);
-        let meta = EntryMeta {
-            create_revision,
-            mod_revision,
-            version,
-            cas,
-            expires_at: None,
-            locked_until: None,
-            session: None,
-        };
-        Shown::Bare { meta, kind: ContentKind::Json }
-    };
-    check_present(expect, |token| token == cas, shown)
+    check_present(expect, |token| token == row.mod_revision, || row.to_shown())
 }
 
 fn index_id(revision: Revision, at: usize) -> u64 {

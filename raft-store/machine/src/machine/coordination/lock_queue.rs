@@ -71,19 +71,24 @@ impl<V: View> Applier<'_, V> {
             first_place: self.vars.revision,
         };
         let head = LockHead { slots, ..known.unwrap_or(fresh) };
-        let Acquire { lock, session, mode, wait_ms, delay_ms, value, .. } = request;
+        let Acquire { lock, session, mode, wait_ms, delay_ms, value, max_waiters, .. } = request;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, unheard: None };
         let holds_at_once = head.waiters == 0 && head.admits(mode);
-        if holds_at_once || wait_ms > 0 {
+        let waits = wait_ms > 0 && max_waiters.is_none_or(|most| head.waiters < most);
+        if holds_at_once || waits {
             self.check_principal(&principal, Counted::Locks)?;
         }
         if holds_at_once {
             let party = HolderRow { unheard: (wait_ms > 0).then(|| self.question()), ..party };
             return Ok(self.hold(&lock, head, party, AuditOp::Acquire, caller.clone())?);
         }
-        if wait_ms == 0 {
+        if !waits {
+            let LockHead { holders, waiters, .. } = head;
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
-            return Err(Rejection::Held { holders: head.holders, waiters: head.waiters, delay_ms }.into());
+            return Err(match max_waiters {
+                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most }.into(),
+                _ => Rejection::Held { holders, waiters, delay_ms }.into(),
+            });
         }
         if head.waiters >= limits::LOCK_WAITERS_MAX {
             let limit = limits::LOCK_WAITERS_MAX.into();

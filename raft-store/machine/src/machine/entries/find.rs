@@ -2,7 +2,7 @@
 //!
 //! Owns which entries a command finds and in which order, and its bounds. What is done to each is `write`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lock;
 use crate::codec;
@@ -33,6 +33,7 @@ const PAGE_ROWS: usize = 128;
 #[derive(Default)]
 struct Found {
     keys: Vec<Key>,
+    /// Entries looked at, without those that an earlier round dealt with.
     examined: u64,
     more: bool,
     index: Option<Vec<Path>>,
@@ -43,8 +44,8 @@ struct Taker<'o> {
     op: &'o ClaimOp,
     /// How many are enough.
     limit: usize,
-    /// Those that are not to be taken.
-    refused: &'o [WhereItem],
+    /// Those that an earlier round claimed or was refused: they are not to be taken.
+    dealt_with: &'o BTreeSet<&'o [u8]>,
     /// As the collection understands them.
     criteria: &'o Criteria,
     ready: ReadyCriteria<'o>,
@@ -54,6 +55,8 @@ struct Taker<'o> {
     best: BTreeMap<Vec<u8>, Key>,
     keys: Vec<Key>,
     examined: u64,
+    /// How many of those an earlier round dealt with.
+    again: u64,
     bytes: usize,
     /// Most bytes that are looked at.
     bytes_max: usize,
@@ -102,7 +105,9 @@ impl<V: View> Applier<'_, V> {
     fn claim_rounds(&mut self, op: &ClaimOp, caller: &Caller, done: &mut ClaimReply) -> Tried<()> {
         loop {
             let limit = op.limit as usize - done.entries.len();
-            let found = match split(self.find(op, limit, &done.refused, caller))? {
+            let dealt_with = done.entries.len() + done.refused.len();
+            let found = self.find(op, limit, &keys_of(done), caller);
+            let found = match split(found)? {
                 Ok(found) => found,
                 Err(rejection) if done.entries.is_empty() => return Err(rejection.into()),
                 // Patches made claimed entries longer: fewer may be looked at now, or one takes more steps.
@@ -112,7 +117,8 @@ impl<V: View> Applier<'_, V> {
                 }
             };
             let examined = u32::try_from(found.examined).expect("a claim looks at limits::COMMAND_ENTRIES_MAX entries");
-            done.examined = done.examined.saturating_add(examined);
+            // Each round sees again what those before it saw, and counts what none of them dealt with.
+            done.examined = done.examined.max(examined.saturating_add(dealt_with as u32));
             (done.more, done.index) = (found.more, found.index);
             let refused_before = done.refused.len();
             for key in found.keys {
@@ -171,7 +177,7 @@ impl<V: View> Applier<'_, V> {
     }
 
     /// The entries that a claim is about.
-    fn find(&mut self, op: &ClaimOp, limit: usize, refused: &[WhereItem], caller: &Caller) -> Tried<Found> {
+    fn find(&mut self, op: &ClaimOp, limit: usize, dealt_with: &BTreeSet<&[u8]>, caller: &Caller) -> Tried<Found> {
         let collection = self.collection_of(&op.prefix)?;
         // Who has rights on a part of a collection must not learn of the rest by what an index makes them walk past.
         let may_walk_past = !caller.is_judged() || self.is_whole_collection(&op.prefix)?;
@@ -185,7 +191,7 @@ impl<V: View> Applier<'_, V> {
         let mut taker = Taker {
             op,
             limit,
-            refused,
+            dealt_with,
             criteria: &criteria,
             ready: criteria.ready(),
             weight: weight_of(&op.criteria),
@@ -193,6 +199,7 @@ impl<V: View> Applier<'_, V> {
             best: BTreeMap::new(),
             keys: Vec::new(),
             examined: 0,
+            again: 0,
             bytes: 0,
             bytes_max: self.bounds.batch_bytes,
             dear: None,
@@ -201,7 +208,7 @@ impl<V: View> Applier<'_, V> {
             Some((selection, fields, _)) => self.walk_index(selection, *fields, &mut taker)?,
             None => self.walk_entries(&mut taker)?,
         };
-        let (examined, bytes) = (taker.examined, taker.bytes);
+        let (examined, again, bytes) = (taker.examined, taker.again, taker.bytes);
         self.take_bytes(bytes.saturating_add(examined as usize * limits::LOOK_BYTES));
         // Entries before it may be claimed; an order is not known without it.
         if let Some(dear) = taker.dear.filter(|_| !comes_in_order || taker.keys.is_empty()) {
@@ -212,7 +219,7 @@ impl<V: View> Applier<'_, V> {
             return Err(Rejection::TooManyToOrder(limits::COMMAND_ENTRIES_MAX).into());
         }
         let index = selected.map(|(.., paths)| paths);
-        Ok(Found { keys: taker.keys(), examined, more, index })
+        Ok(Found { keys: taker.keys(), examined: examined - again, more, index })
     }
 
     /// Whether the keys with this prefix are all those of a collection: collections do not lie within each other.
@@ -286,13 +293,14 @@ impl<V: View> Applier<'_, V> {
         let row = decode_current(&row_key, &row, newest)?;
         taker.examined += 1;
         taker.bytes += row.data.len() + taker.weight;
+        if taker.dealt_with.contains(key) {
+            taker.again += 1;
+            return Ok(());
+        }
         if row.is_expired_at(clock) || row.meta.is_locked_at(clock) {
             return Ok(());
         }
         let key = stored_key(key)?;
-        if taker.refused.iter().any(|item| item.key == key) {
-            return Ok(());
-        }
         let order = Some(&taker.op.order).filter(|_| !taker.comes_in_order);
         let needs_document = taker.criteria.needs_document() || order.is_some_and(Order::needs_document);
         let steps = Steps::up_to(self.bounds.command_steps);
@@ -471,6 +479,12 @@ fn selected(
     let selection = select(&ready, criteria, &order, wall)?;
     let fields = ready[selection.index].0.fields();
     Some((selection, fields.len(), fields.to_vec()))
+}
+
+/// The keys of what a claim has claimed, or was refused, so far.
+fn keys_of(done: &ClaimReply) -> BTreeSet<&[u8]> {
+    let claimed = done.entries.iter().map(|(key, _)| key.as_bytes());
+    claimed.chain(done.refused.iter().map(|item| item.key.as_bytes())).collect()
 }
 
 /// What criteria take of the bound of a batch for each entry that they look at: long lists are compared value by value.

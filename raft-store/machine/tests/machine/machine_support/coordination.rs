@@ -36,6 +36,7 @@ pub fn command(words: &[&str]) -> Command {
                 wait_ms: option("wait").map_or(0, number),
                 delay_ms: option("delay").map_or(0, number),
                 value,
+                max_waiters: option("waiters").map(|most| most.parse().unwrap()),
             }))
         }
         "release" => Action::Lock(LockOp::Release { lock: lock(words[1]), token: number(words[2]) }),

@@ -173,6 +173,9 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Held { holders, waiters, delay_ms } => {
             format!("held by {holders}, {waiters} wait, delay {delay_ms}")
         }
+        Rejection::QueueLong { holders, waiters, most } => {
+            format!("held by {holders}, {waiters} wait, of {most}")
+        }
         Rejection::NotHolder => "not holder".into(),
         Rejection::NotYours => "not yours".into(),
         Rejection::AnotherPlace { is_holder, at } => format!("another place, holder={is_holder} at {at}"),

@@ -389,7 +389,11 @@ class AsyncEntries(AsyncBase):
         return await self._write(Op.unlock_entry(key, cas), False, request_id, None)
 
     async def request_outcome(self, request_id: str) -> wire.RequestAnswer | None:
-        """What became of a write, by its request id; `None` if nothing is known of it."""
+        """What became of a write, by its request id.
+
+        `None`: it was never decided, its outcome is no longer kept (it is for 15 minutes at least), or it is still on its way and may be
+        decided after this answer.
+        """
         try:
             call = get(path("/v1/requests/", request_id, "a request id"), about={"request_id": request_id})
             return await self._core.fetch(wire.RequestAnswer, call)

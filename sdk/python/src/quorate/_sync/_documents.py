@@ -105,7 +105,7 @@ class Collection:
         """Sets the rules: of fields, indexes, time to live, and whether writes need a condition.
 
         Raises:
-            StaleCasError: They are not those of `cas` any more.
+            StaleCasError: They are not those of `cas` any more; a `CasMismatchError`, whose `current` has them, if there are some.
             AlreadyExistsError: There are some, and `if_absent` was said.
         """
         call = post(self._path(), without_nothing(rules), method="PUT", request_id=request_id, about={"name": self.name})
@@ -116,7 +116,7 @@ class Collection:
         """Takes the rules away; the entries stay.
 
         Raises:
-            StaleCasError: They are not those of `cas` any more.
+            StaleCasError: They are not those of `cas` any more; a `CasMismatchError`, whose `current` has them, if there are some.
         """
         call = post(self._path(), None, method="DELETE", request_id=request_id, about={"name": self.name})
         call.headers += precondition(cas, False)
