@@ -13,8 +13,8 @@ use quorate_node_core::gateway::text;
 use quorate_node_core::limits;
 
 use crate::command;
+use crate::headers::decimal;
 use crate::input::extract::{Faults, Query};
-use crate::input::headers::decimal;
 use crate::output::response::Outcome;
 
 /// The name in a path.

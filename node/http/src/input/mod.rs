@@ -9,7 +9,6 @@ pub mod criteria;
 pub mod cursor;
 pub mod etags;
 pub mod extract;
-pub mod headers;
 pub mod json;
 pub mod json_body;
 pub mod key;

@@ -17,9 +17,9 @@ use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
+use crate::headers;
 use crate::input::cursor::Cursor;
 use crate::input::extract::Query;
-use crate::input::headers;
 use crate::input::key::GivenRange;
 use crate::input::part::Part;
 use crate::keys::read;

@@ -15,8 +15,8 @@ use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits::WAIT_MS_MAX;
 
 use crate::coordination::coordinate;
+use crate::headers::{decimal, request_id_fault};
 use crate::input::extract::Faults;
-use crate::input::headers::{decimal, request_id_fault};
 use crate::input::json::{self, JsonFault};
 use crate::input::{criteria, json_body, key};
 use crate::keys::kv;

@@ -18,11 +18,12 @@ use quorate_node_core::limits;
 use quorate_node_core::timings::{self, Part};
 
 use crate::context::RequestContext;
+use crate::headers;
+use crate::input::accept;
 use crate::input::conditions::{Conditions, Verdict, Versions};
 use crate::input::extract::{Faults, Query};
-use crate::input::{accept, headers};
 use crate::output::completed::Completed;
-use crate::output::response::{Outcome, ok};
+use crate::output::response::{Outcome, etag_value, ok};
 
 /// Reads as the request wants it.
 pub async fn read(context: &RequestContext, key: Key) -> Outcome {
@@ -176,7 +177,7 @@ fn answer_read(context: &RequestContext, key: &Key, read: KeyRead, params: &Read
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response.headers_mut().remove(header::CONTENT_TYPE);
             if let Some(cas) = entry.and_then(|entry| entry.meta.cas_shown_at(at.clock)) {
-                response.headers_mut().insert(header::ETAG, headers::etag_value(cas));
+                response.headers_mut().insert(header::ETAG, etag_value(cas));
             }
             response
         }
@@ -205,7 +206,7 @@ fn raw(entry: Entry, clock: u64) -> crate::output::response::Answer {
     let mut response = ok(content_type, entry.value.data);
     let fields = response.headers_mut();
     if let Some(cas) = entry.meta.cas_shown_at(clock) {
-        fields.insert(header::ETAG, headers::etag_value(cas));
+        fields.insert(header::ETAG, etag_value(cas));
     }
     fields.insert(headers::CREATE_REVISION, entry.meta.create_revision.into());
     fields.insert(headers::MOD_REVISION, entry.meta.mod_revision.into());

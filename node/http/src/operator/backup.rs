@@ -21,8 +21,8 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
+use crate::headers;
 use crate::input::extract::Query;
-use crate::input::headers;
 use crate::keys::read;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{Policy, Routes};

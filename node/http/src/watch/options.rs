@@ -15,9 +15,9 @@ use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
 
+use crate::headers;
 use crate::input::criteria::criteria;
 use crate::input::extract::Query;
-use crate::input::headers;
 use crate::input::key::{self, GivenRange};
 use crate::input::part::Part;
 use crate::keys::read;
