@@ -14,6 +14,7 @@ mod access;
 mod batch;
 mod command;
 mod context;
+mod coordinate;
 mod coordination;
 mod cors;
 mod described;

@@ -24,7 +24,8 @@ use quorate_node_core::limits;
 use utoipa_axum::routes;
 
 use crate::context::Context;
-use crate::coordination::{coordinate, elections};
+use crate::coordinate;
+use crate::coordination::elections;
 use crate::described::{Common, NamePath};
 use crate::headers;
 use crate::input::accept;

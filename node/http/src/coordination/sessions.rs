@@ -28,7 +28,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Changing, Common, Page};
 use crate::headers::decimal;
 use crate::input::extract::{Faults, Query};

@@ -5,6 +5,7 @@
 pub mod accept;
 pub mod body;
 pub mod conditions;
+pub mod consistency;
 pub mod criteria;
 pub mod cursor;
 pub mod etags;

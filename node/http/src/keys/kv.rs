@@ -15,7 +15,7 @@ use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
 use crate::headers::{self, BodyKind, body_kind};
 use crate::input::conditions::Precondition;

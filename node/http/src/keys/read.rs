@@ -1,6 +1,6 @@
 //! Reading one entry: how fresh, how old, how long to wait, and in which form to show it.
 //!
-//! Owns the query parameters of reads. Used by `kv` and, for freshness, by `list` and `find`.
+//! Owns the query parameters of reads but those of freshness, which are in `input::consistency`. Used by `kv` and by operations in JSON.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::caller::Caller;
 use quorate_node_core::gateway::entry_view;
 use quorate_node_core::gateway::failure::Failure;
-use quorate_node_core::limits;
 use quorate_node_core::timings::{self, Part};
 
 use crate::context::RequestContext;
 use crate::headers;
 use crate::input::accept;
 use crate::input::conditions::{Conditions, Verdict, Versions};
-use crate::input::extract::{Faults, Query};
+use crate::input::consistency::{consistency, wait};
+use crate::input::extract::Query;
 use crate::output::completed::Completed;
 use crate::output::response::{Outcome, etag_value, ok};
 
@@ -93,45 +93,6 @@ impl ReadParams {
         query.finish()?;
         Ok(self)
     }
-}
-
-/// `consistency` and `min_revision`; used by listings too.
-pub fn consistency(query: &mut Query<'_>) -> Consistency {
-    let wanted = query.text("consistency");
-    let min_revision = query.number("min_revision");
-    consistency_of(wanted.as_deref(), min_revision, "query:", &mut query.faults)
-}
-
-/// Reads the consistency from two fields at this `place`.
-pub fn consistency_of(
-    wanted: Option<&str>,
-    min_revision: Option<Revision>,
-    place: &str,
-    faults: &mut Faults,
-) -> Consistency {
-    match (wanted, min_revision) {
-        (None, None) => Consistency::Linearizable,
-        (None | Some("local"), Some(revision)) => Consistency::AtLeast(revision),
-        (Some("linearizable"), None) => Consistency::Linearizable,
-        (Some("local"), None) => Consistency::Local,
-        (Some("linearizable"), Some(_)) => {
-            faults.add(format!("{place}min_revision"), "a linearizable read needs none; leave out one of the two");
-            Consistency::Linearizable
-        }
-        (Some(_), _) => {
-            faults.add(format!("{place}consistency"), "neither `linearizable` nor `local`");
-            Consistency::Linearizable
-        }
-    }
-}
-
-/// `wait_ms`.
-pub fn wait(query: &mut Query<'_>) -> Option<Duration> {
-    let millis = query.number("wait_ms")?;
-    if millis > limits::WAIT_MS_MAX {
-        query.faults.add("query:wait_ms", format!("more than the limit of {}", limits::WAIT_MS_MAX));
-    }
-    Some(Duration::from_millis(millis))
 }
 
 fn read_past(backend: &SharedNode, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
