@@ -49,9 +49,9 @@ use quorate_node_replica::app::{
 };
 use quorate_node_replica::peer::gate::{Gate, Halt};
 use quorate_node_replica::peer::{self, Levels, LocalPeer, PeerNet, RaftRpc};
+use quorate_store::adapters::start;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{FatalHook, LogOptions, LogStore};
-use quorate_store::raft::start;
 use quorate_store::raft::wire::MemberRecord;
 use quorate_store::space::{RoomProbe, SpaceGuard};
 use quorate_store::state::{StateOptions, StateReader};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bincode::{Decode, Encode};
 
 use crate::durable::{self, SealError};
-use crate::log::mark;
+use crate::high_water_mark;
 
 /// Name of the marker in the data directory.
 pub(crate) const MARKER: &str = "identity";
@@ -194,7 +194,7 @@ fn remove_left(dir: &Path) -> Result<(), IdentityError> {
 
 /// Whether the log of a directory holds anything. One whose mark cannot be read counts as if it did.
 fn took_part(dir: &Path) -> bool {
-    match mark::read(dir) {
+    match high_water_mark::read(dir) {
         Ok(None) => dir.join("log").exists(),
         Ok(Some(mark)) => mark.vote.is_some() || mark.last.is_some(),
         Err(_) => true,

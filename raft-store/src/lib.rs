@@ -9,10 +9,12 @@
 #[macro_use]
 mod failpoints;
 
+pub mod adapters;
 pub mod backup;
 pub mod clean_stop;
 pub mod durable;
 pub mod durations;
+pub mod high_water_mark;
 pub mod identity;
 pub mod log;
 pub mod meta;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use openraft::StorageHelper;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
+use quorate_store::adapters::start;
 use quorate_store::quarantine;
 use quorate_store::raft::LogEntry;
-use quorate_store::raft::start;
 
 use super::entries::{NODE, entry};
 use super::note::{Promised, Trust};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::state::StateReader;
 
 use super::entries::entry;

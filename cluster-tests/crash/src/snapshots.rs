@@ -3,7 +3,7 @@
 //! Owns that leader, which is made for the occasion. The order of the steps is openraft's.
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
-use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::state::StateReader;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::SnapshotHandle;

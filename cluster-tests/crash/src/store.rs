@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use openraft::storage::{RaftLogReader, RaftLogStorage, RaftStateMachine};
 use parking_lot::Mutex;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::{LogOptions, LogStore};
 use quorate_store::raft::LogEntry;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{AppliedState, StateOptions, StateReader};
 
 use super::entries::{NODE, incarnation};

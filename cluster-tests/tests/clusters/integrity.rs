@@ -9,7 +9,7 @@ use cluster_harness::load::Load;
 use cluster_harness::{Cluster, Request, eventually};
 use quorate_client::{Client, Scrape, Value};
 use quorate_machine::codec;
-use quorate_machine::digest::RowHasher;
+use quorate_machine::keyspace::digest::RowHasher;
 use quorate_machine::keyspace::entry;
 use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
 

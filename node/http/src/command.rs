@@ -14,8 +14,9 @@ use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::freshness;
 
 use crate::context::RequestContext;
-use crate::input::{body, headers, json_body};
-use crate::output::response::{Outcome, ok_json};
+use crate::headers;
+use crate::input::{body, json_body};
+use crate::output::response::{Outcome, etag_value, ok_json};
 
 /// The body of a request that has no parameters: `what`, as strict JSON.
 pub async fn text(context: &RequestContext, body: Body, what: &str) -> Result<Bytes, Failure> {
@@ -45,7 +46,7 @@ pub fn answer<T: serde::Serialize>(answer: &T, revision: Revision, cas: Option<u
     let mut response = ok_json(answer)?;
     response.headers_mut().insert(headers::REVISION, revision.into());
     if let Some(cas) = cas {
-        response.headers_mut().insert(header::ETAG, headers::etag_value(cas));
+        response.headers_mut().insert(header::ETAG, etag_value(cas));
     }
     Ok(response)
 }

@@ -14,7 +14,7 @@ use quorate_node_core::gateway::call::{Call, Target};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::request_ids;
 
-use crate::input::headers;
+use crate::headers;
 use crate::routes::{Policy, Route};
 
 /// What is known of a request.

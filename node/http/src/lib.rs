@@ -2,7 +2,7 @@
 //!
 //! Owns every route; each resource declares its own, with the types, policy and description of each operation. Knows nothing of
 //! Raft or RocksDB: everything it asks of the node goes through [`Node`](quorate_node_core::backend::Node). The order of reading: `router`
-//! (all routes), `service` (the way of every request), the resources, then what they use: `input`, `output`. What another
+//! (all routes), `service` (the way of every request), the resources, then what they use: `input`, `output`, `headers`. What another
 //! protocol would share is in [`gateway`](quorate_node_core::gateway).
 
 // `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
@@ -14,9 +14,11 @@ mod access;
 mod batch;
 mod command;
 mod context;
+mod coordinate;
 mod coordination;
 mod cors;
 mod described;
+mod headers;
 mod input;
 mod keys;
 mod operator;

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::{self, Common};
-use crate::input::headers;
+use crate::headers;
 use crate::operator::openapi;
 use crate::output::response::{Outcome, ok_lent};
 use crate::routes::{Declared, Operation, Policy, Route, Routes, UNKNOWN};

@@ -28,8 +28,9 @@ use quorate_threads::watchdog;
 
 use crate::context::{Context, RequestContext};
 use crate::cors;
+use crate::headers;
 use crate::input::extract::Query;
-use crate::input::{accept, body, headers};
+use crate::input::{accept, body};
 use crate::output::refusal;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{self, Operation, Policy, Route};

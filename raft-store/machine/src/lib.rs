@@ -11,8 +11,8 @@
 pub mod access;
 pub mod codec;
 pub mod command_codec;
-pub mod digest;
 pub mod document;
+mod entry;
 pub mod failpoint;
 pub mod keyspace;
 pub mod level;
@@ -21,6 +21,7 @@ pub mod machine;
 pub mod memory;
 pub mod mutants;
 pub mod query;
+pub mod requirements;
 pub mod rules;
 pub mod trailer;
 pub mod types;

@@ -6,8 +6,6 @@
 mod access;
 mod collection;
 mod coordination;
-mod entry;
-mod key;
 mod many;
 mod members;
 mod name;
@@ -17,7 +15,6 @@ mod ranges;
 mod rejection;
 mod task;
 mod task_name;
-mod units;
 mod waker;
 
 use bincode::{Decode, Encode};
@@ -26,6 +23,9 @@ use crate::document::{Criteria, Patch};
 use crate::level::Level;
 use crate::limits;
 
+pub use crate::entry::{
+    ClusterMillis, ContentKind, Entry, EntryMeta, Key, KeyError, Revision, SessionId, Shown, Value, WallMillis,
+};
 pub use access::{
     AccessFault, AccessOp, AccessReply, NewToken, NoTokenId, ROOT, RoleName, RoleRow, SecretHash, TokenId, TokenRow,
     UserName, UserRow,
@@ -35,8 +35,6 @@ pub use coordination::{
     Acquire, BarrierOp, BarrierRow, Elected, Guard, LatchOp, LatchRow, LockMode, LockName, LockOp, LockReply,
     LockSpace, Question, SessionOp, SessionReply,
 };
-pub use entry::{ContentKind, Entry, EntryMeta, Shown, Value};
-pub use key::{Key, KeyError};
 pub use many::{
     Branch, Branched, BulkItem, Check, CheckFailed, ItemOutcome, Step, StepRejected, StepReply, Txn, TxnFault, TxnReply,
 };
@@ -56,7 +54,6 @@ pub use task::{
     TaskOp, TaskReply, TaskState, TaskSummary, TaskVerb, TasksClaimed, Ticket,
 };
 pub use task_name::{QueueName, TaskId};
-pub use units::{ClusterMillis, Revision, SessionId, WallMillis};
 pub use waker::Waker;
 
 /// Condition of a write on the current entry: whether there is one, and which version it is. Both have to hold.

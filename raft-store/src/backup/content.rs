@@ -2,7 +2,7 @@
 //!
 //! Owns the two choices and how they are told apart at the first byte.
 
-use quorate_machine::digest;
+use quorate_machine::keyspace::digest;
 use quorate_machine::keyspace::{backed_up, family};
 
 /// Which rows are there.

@@ -63,7 +63,7 @@ pub struct BackupEnd {
     pub blocks: u64,
     /// The revision of the backup, as in its header.
     pub revision: u64,
-    /// Digest of the rows, see [`quorate_machine::digest`].
+    /// Digest of the rows, see [`quorate_machine::keyspace::digest`].
     pub digest: u128,
 }
 

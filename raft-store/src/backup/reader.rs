@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use quorate_machine::digest::RowHasher;
+use quorate_machine::keyspace::digest::RowHasher;
 use quorate_machine::trailer;
 use xxhash_rust::xxh3::Xxh3;
 

@@ -27,7 +27,7 @@ fn written(rows: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<u8> {
     rows.iter().for_each(|(key, value)| writer.row(key, value).unwrap());
     let (bytes, end) = writer.finish().unwrap();
     assert_eq!((end.rows, end.revision), (rows.len() as u64, 42));
-    assert_eq!(end.digest, quorate_machine::digest::of_rows(rows.iter()));
+    assert_eq!(end.digest, quorate_machine::keyspace::digest::of_rows(rows.iter()));
     bytes
 }
 

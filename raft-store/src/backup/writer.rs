@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use quorate_machine::digest::RowHasher;
+use quorate_machine::keyspace::digest::RowHasher;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::frame::{self, BLOCK_BYTES};

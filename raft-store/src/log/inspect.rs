@@ -6,13 +6,13 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::mark::{self, MARK_FILE};
 use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
 use super::record::DirectoryTag;
 use super::recover::{LOG_DIR, Opening, RUN_BYTES, numbers, take_lock};
 use super::walk;
+use crate::high_water_mark::{self, MARK_FILE};
 use crate::identity::Identity;
 use crate::raft::wire::LogIdRecord;
 
@@ -51,7 +51,7 @@ pub fn inspect(
     }
     let lock = take_lock(&dir)?;
     let path = data_dir.join(MARK_FILE);
-    let mark = mark::read(data_dir)
+    let mark = high_water_mark::read(data_dir)
         .map_err(|error| LogOpenError::Damaged { path: path.clone(), reason: error.to_string() })?
         .ok_or_else(|| LogOpenError::Damaged { path: path.clone(), reason: "it is missing".to_owned() })?;
     if mark.incarnation != identity.incarnation {

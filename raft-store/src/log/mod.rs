@@ -7,9 +7,9 @@
 //! reader sees them at once, and into the queue ([`queue`]); the writer thread ([`writer`]) drains the queue into one
 //! group ([`group`]), which is one write and one sync, and calls back in order. Groups stand one after the other in
 //! segments ([`segment`]), files of zeros that are made ahead of time ([`spare`]), so that a sync writes the group and
-//! nothing else. The housekeeping thread ([`chores`]) keeps the high-water mark ([`mark`]) and deletes segments of purged
-//! entries. [`recover`] says what is checked at open, [`walk`] what may be missing at the end, [`index`] where each entry
-//! is, `crate::raft::log_storage` is openraft's view of all this.
+//! nothing else. The housekeeping thread ([`chores`]) keeps the [high-water mark](crate::high_water_mark) and deletes
+//! segments of purged entries. [`recover`] says what is checked at open, [`walk`] what may be missing at the end, [`index`] where each entry
+//! is, `crate::adapters::log_storage` is openraft's view of all this.
 //!
 //! # What an undetected loss takes
 //!
@@ -50,6 +50,7 @@ use quorate_threads::{background, watchdog};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::high_water_mark::MarkWriter;
 use crate::identity::Identity;
 use crate::raft::wire::LogIdRecord;
 use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
@@ -59,7 +60,6 @@ mod direct;
 mod group;
 mod index;
 mod inspect;
-pub mod mark;
 mod open_error;
 mod options;
 #[doc(hidden)]
@@ -86,7 +86,6 @@ pub use stretch::Stretch;
 
 use chores::Chores;
 use index::Content;
-use mark::MarkWriter;
 use queue::{Queue, Work};
 use record::DirectoryTag;
 use spare::Spare;

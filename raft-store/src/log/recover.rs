@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::index::Content;
-use super::mark::{self, MARK_FILE, Mark, MarkFile};
 use super::open_error::LogOpenError;
 use super::options::LogOptions;
 use super::read;
@@ -25,6 +24,7 @@ use super::tail::{self, Tail};
 use super::view::{TAIL_BYTES_MAX, View};
 use super::walk::{self, Walked};
 use crate::durable::{self, SealError};
+use crate::high_water_mark::{self, MARK_FILE, Mark, MarkFile};
 use crate::identity::Identity;
 use crate::raft::wire::{LogIdRecord, VoteRecord};
 use crate::raft::{LogEntry, LogId};
@@ -90,7 +90,7 @@ pub(super) fn take_lock(dir: &Path) -> Result<File, LogOpenError> {
 /// The mark decides whether a log may be made: only where there never was one.
 fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<(MarkFile, Mark), LogOpenError> {
     let path = data_dir.join(MARK_FILE);
-    let found = mark::open(data_dir).map_err(|error| match error {
+    let found = high_water_mark::open(data_dir).map_err(|error| match error {
         SealError::Io(source) => LogOpenError::Io { path: path.clone(), source },
         damage => LogOpenError::Damaged { path: path.clone(), reason: damage.to_string() },
     })?;
@@ -103,7 +103,8 @@ fn read_mark(data_dir: &Path, dir: &Path, identity: &Identity) -> Result<(MarkFi
         None => {
             // Before the log: a log without a mark is taken for damage.
             let unborn = Mark::unborn(identity.incarnation);
-            let file = mark::create(data_dir, &unborn).map_err(|source| LogOpenError::Io { path, source })?;
+            let file =
+                high_water_mark::create(data_dir, &unborn).map_err(|source| LogOpenError::Io { path, source })?;
             durable::create_dir(dir).map_err(|source| LogOpenError::Io { path: dir.to_owned(), source })?;
             Ok((file, unborn))
         }

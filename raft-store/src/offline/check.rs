@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::check_state::{self, Findings};
 use super::{OfflineError, staging};
+use crate::adapters::start::{self, LogPositions, Unfit};
 use crate::identity::{self, Identity};
 use crate::log::{self, LogFacts};
 use crate::meta::AppliedRecord;
-use crate::raft::start::{self, LogPositions, Unfit};
 use crate::raft::wire::{LogIdRecord, SnapshotMetaRecord};
 use crate::state::{Home, SnapshotHandle, UNFINISHED_PREFIX, file_checksum, newest_snapshot};
 

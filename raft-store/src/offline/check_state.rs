@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use quorate_machine::codec;
-use quorate_machine::digest::{RowHasher, covers};
 use quorate_machine::document::Json;
+use quorate_machine::keyspace::digest::{RowHasher, covers};
 use quorate_machine::keyspace::lock_queue::{self, LockHead};
 use quorate_machine::keyspace::session::{self, AttachedKind, SessionRow};
 use quorate_machine::keyspace::task::{self, QueueRow, TaskRow};

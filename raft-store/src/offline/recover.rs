@@ -16,11 +16,11 @@ use super::base::Base;
 use super::build::{Beginning, build};
 use super::position::make_log;
 use super::staging::{self, Staging};
+use crate::adapters::state_machine::StateMachine;
 use crate::backup::Content;
 use crate::identity::{self, Identity};
 use crate::log::{self, LogStore};
 use crate::quarantine;
-use crate::raft::state_machine::StateMachine;
 use crate::raft::wire::{LogIdRecord, MemberRecord, StoredMembershipRecord};
 use crate::state::{Committer, Db, Home, Moment, StateOptions, StateReader, link_files};
 

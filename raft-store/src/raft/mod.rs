@@ -1,6 +1,7 @@
-//! openraft's view of the store: the type configuration and, in the child modules, the two adapters.
+//! openraft's types as ours: the type configuration and, in the child modules, the byte forms and the runtime.
 //!
-//! Owns the mapping between openraft's types and ours. Never holds domain logic: commands are opaque bytes here.
+//! Owns the mapping between openraft's types and ours. Never holds domain logic: commands are opaque bytes here. The log and the state
+//! stand on it, and openraft's traits over both in [`crate::adapters`].
 
 use std::fmt;
 
@@ -8,10 +9,7 @@ use bytes::Bytes;
 use quorate_machine::machine::Dearest;
 use quorate_machine::types::Reply;
 
-pub mod log_storage;
 pub mod runtime;
-pub mod start;
-pub mod state_machine;
 pub mod wire;
 
 openraft::declare_raft_types!(

@@ -334,7 +334,7 @@ mod tests {
     use quorate_machine::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 
     use super::*;
-    use crate::raft::state_machine::StateMachine;
+    use crate::adapters::state_machine::StateMachine;
     use crate::state::StateOptions;
 
     fn entry(index: u64, change: Change) -> LogEntry {

@@ -229,11 +229,11 @@ impl Db {
         let mut options = ReadOptions::default();
         options.fill_cache(false);
         let mut rows = self.rocks.raw_iterator_opt(options);
-        let mut hasher = quorate_machine::digest::RowHasher::default();
+        let mut hasher = quorate_machine::keyspace::digest::RowHasher::default();
         let mut digest = 0u128;
         rows.seek_to_first();
         while let Some((key, value)) = rows.item() {
-            if quorate_machine::digest::covers(key) {
+            if quorate_machine::keyspace::digest::covers(key) {
                 digest = digest.wrapping_add(hasher.hash(key, value));
             }
             rows.next();

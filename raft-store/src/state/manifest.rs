@@ -9,7 +9,7 @@
 //!
 //! Were one of them durable after all, and spoiled by the disk, nothing would be lost in silence: what is left is an
 //! earlier state, of which either a table is gone by now, or the log has what came after it, or the start is refused
-//! ([`crate::raft::start`]).
+//! ([`crate::adapters::start`]).
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};

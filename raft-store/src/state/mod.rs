@@ -2,7 +2,7 @@
 //!
 //! Owns everything under `<data_dir>/state/`. The state is rebuilt from its last flush plus the log, so the log must keep
 //! what is not durable here ([`StateReader::durable_index`]). The openraft adapter is
-//! [`crate::raft::state_machine::StateMachine`].
+//! [`crate::adapters::state_machine::StateMachine`].
 
 mod types;
 
@@ -54,7 +54,7 @@ pub(crate) use shared::Shared;
 pub(crate) use snapshot::SnapshotHandle;
 pub use types::{AppliedState, CHECK_GROUPS, StateOpenError, StateOptions, StateStats};
 
-/// Opens what [`crate::raft::state_machine::StateMachine::open`] stands on.
+/// Opens what [`crate::adapters::state_machine::StateMachine::open`] stands on.
 pub(crate) fn open(data_dir: &Path, options: &StateOptions) -> Result<(Arc<Shared>, Flusher), StateOpenError> {
     let home = home::Home(data_dir.join("state"));
     let live = home.prepare()?;

@@ -8,8 +8,8 @@ use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
 use quorate_machine::{codec, level};
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::meta::{APPLIED_KEY, AppliedRecord};
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{AppliedState, StateOptions};
 
 use crate::state_support::*;

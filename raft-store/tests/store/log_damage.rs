@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::log_common::*;
 use openraft::storage::{RaftLogReader, RaftLogStorage};
-use quorate_store::log::mark;
+use quorate_store::high_water_mark;
 
 const ENTRIES: u64 = 400;
 const TERM: u64 = 5;
@@ -241,9 +241,9 @@ async fn a_segment_that_was_being_made_is_made_anew() {
     // A log that was never created completely.
     let dir = root.path().join("unborn");
     drop(open_small(&dir, 64 * 1024));
-    let mut mark = mark::read(&dir).unwrap().unwrap();
+    let mut mark = high_water_mark::read(&dir).unwrap().unwrap();
     mark.created = false;
-    drop(mark::create(&dir, &mark).unwrap());
+    drop(high_water_mark::create(&dir, &mark).unwrap());
     remove(&newest(&dir));
     fs::write(dir.join("log/segment.unfinished"), "half").unwrap();
     assert_eq!(content(&mut open(&dir)).await, []);
@@ -291,7 +291,7 @@ async fn wait_for_spare(dir: &Path) {
 #[expect(clippy::disallowed_methods, reason = "gives up after a while")]
 async fn mark_at(dir: &Path, last: u64) -> Vec<u8> {
     let deadline = Instant::now() + Duration::from_secs(10);
-    while mark::read(dir).unwrap().and_then(|mark| mark.last).map(|id| id.index) != Some(last) {
+    while high_water_mark::read(dir).unwrap().and_then(|mark| mark.last).map(|id| id.index) != Some(last) {
         assert!(Instant::now() < deadline, "a resting log gets an exact mark");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -16,12 +16,12 @@ use quorate_machine::types::{
     AccessOp, Action, Change, Command, ContentKind, Expect, LatchOp, Maintenance, Name, NewToken, RoleName,
     RulesChange, RulesOp, SecretHash, SessionId, SessionOp, TokenId, UserName, UserRow, WriteOp,
 };
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::backup::Taker;
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::LogStore;
 use quorate_store::offline::{OfflineError, RecoverOptions, RestoreOptions, check, recover, restore, survivor};
 use quorate_store::raft::LogEntry;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::{LogIdRecord, MemberRecord, MembershipRecord};
 use quorate_store::state::{StateOptions, StateReader};
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use openraft::StorageHelper;
 use openraft::storage::{RaftLogStorage, RaftSnapshotBuilder, RaftStateMachine};
+use quorate_store::adapters::start::{self, Part, Unfit};
 use quorate_store::identity::{self, Identity};
 use quorate_store::log::LogStore;
 use quorate_store::offline::check;
 use quorate_store::raft::LogEntry;
-use quorate_store::raft::start::{self, Part, Unfit};
 use quorate_store::raft::wire::{LogIdRecord, MembershipRecord};
 use tempfile::TempDir;
 

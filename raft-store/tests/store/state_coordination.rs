@@ -6,7 +6,7 @@ use quorate_machine::types::{
     Acquire, Action, BarrierOp, BarrierRow, Change, Command, ContentKind, LatchOp, LatchRow, LockName, LockOp,
     LockSpace, Maintenance, Name, SessionId, SessionOp, Value,
 };
-use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::state::StateReader;
 
 use crate::state_support::*;

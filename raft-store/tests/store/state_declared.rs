@@ -7,7 +7,7 @@ use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::{
     Action, Change, Command, ContentKind, Expect, IndexStage, Maintenance, NumbersOp, RulesChange, RulesOp, Value,
 };
-use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::state::StateReader;
 
 use crate::state_support::*;

@@ -14,8 +14,8 @@ use quorate_machine::document::{Criteria, Order};
 use quorate_machine::keyspace::changes::Cause;
 use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, FullChange, WatchRange};
 use quorate_machine::types::{Action, Change, ClaimOp, Command, Maintenance, Revision, Step, Txn, WriteOp};
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::raft::SnapshotMeta;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::{StateOptions, StateReader};
 

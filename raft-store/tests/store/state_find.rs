@@ -12,7 +12,7 @@ use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::{
     Action, Change, Command, ContentKind, Entry, Expect, Key, Maintenance, RulesChange, RulesOp, Value,
 };
-use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::state::StateReader;
 
 use crate::state_support::*;

@@ -8,9 +8,9 @@ use quorate_machine::query::QuotaUse;
 use quorate_machine::types::{
     Action, Command, Maintenance, PrincipalUse, QuotaBounds, QuotaOp, QuotaSubject, SessionOp,
 };
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::backup::Taker;
 use quorate_store::offline::{RestoreOptions, restore};
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{StateOptions, StateReader};
 
 use crate::state_support::*;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::raft::SnapshotMeta;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::SnapshotMetaRecord;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::SnapshotManifest;

@@ -9,8 +9,8 @@ use quorate_machine::types::{
     Acquire, Action, Change, ClaimOp, Command, ContentKind, Expect, LockName, LockOp, LockSpace, Maintenance, Name,
     RulesChange, RulesOp, SessionId, SessionOp, Value,
 };
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::raft::LogEntry;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::raft::wire::MembershipRecord;
 use quorate_store::state::StateReader;
 use rocksdb::perf::{PerfContext, PerfMetric, PerfStatsLevel, set_perf_stats};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::state_support::options;
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::identity::Identity;
 use quorate_store::log::LogStore;
 use quorate_store::raft::TypeConfig;
-use quorate_store::raft::state_machine::StateMachine;
 use tempfile::TempDir;
 
 struct Builder;
@@ -18,7 +18,8 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Builder {
         let dir = tempfile::tempdir().unwrap();
         let identity = Identity { cluster_id: Some(7), node_id: 1, incarnation: 9 };
         let log = LogStore::open(dir.path(), &identity, Arc::new(|fault| panic!("{fault}"))).unwrap();
-        let (state, reader) = quorate_store::raft::state_machine::StateMachine::open(dir.path(), options()).unwrap();
+        let (state, reader) =
+            quorate_store::adapters::state_machine::StateMachine::open(dir.path(), options()).unwrap();
         let told = log.clone();
         reader.on_durable(Arc::new(move |index| told.set_durable_state_index(index)));
         Ok((dir, log, state))

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use crate::access::own;
 use crate::command;
 use crate::context::Context;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Common, Page, Reused};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;

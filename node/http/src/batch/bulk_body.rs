@@ -9,8 +9,8 @@ use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits::{ACTION_BYTES_MAX, BODY_BYTES_MAX_DEFAULT};
 use serde_json::value::RawValue;
 
+use crate::headers::BodyKind;
 use crate::input::extract::Faults;
-use crate::input::headers::BodyKind;
 use crate::input::{json, json_body};
 use crate::keys::op_body::{Container, ParsedOp};
 

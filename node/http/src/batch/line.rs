@@ -30,9 +30,10 @@ use serde_json::value::RawValue;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::batch::operation;
+use crate::headers;
 use crate::input::extract::Faults;
+use crate::input::json;
 use crate::input::json::JsonFault;
-use crate::input::{headers, json};
 use crate::keys::op_body::ParsedOp;
 use crate::output::completed::Completed;
 use crate::output::render;

@@ -37,7 +37,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::batch::line::{Answered, BadLine, Line, LinePermit, Task, run};
 use crate::context::RequestContext;
-use crate::input::{headers, json};
+use crate::headers;
+use crate::input::json;
 use crate::output::response::Outcome;
 use crate::routes::Route;
 

@@ -18,8 +18,9 @@ use crate::batch::txn_answer::render_txn;
 use crate::batch::txn_body::ParsedTxn;
 use crate::context::Context;
 use crate::described::{Common, Conditional};
+use crate::headers;
 use crate::input::extract::Query;
-use crate::input::{body, headers, json_body};
+use crate::input::{body, json_body};
 use crate::output::response::{Outcome, ok};
 use crate::routes::{Policy, Routes};
 

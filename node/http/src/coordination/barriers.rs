@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Changing, Common, NamePath, Reused};
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;

@@ -25,7 +25,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::coordination::locks::{self, give_up, party};
 use crate::described::{Changing, Common, NamePath, Page};
 use crate::input::extract::{Faults, Query};

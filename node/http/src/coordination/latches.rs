@@ -20,11 +20,11 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Changing, Common, NamePath, Reused};
+use crate::input::consistency;
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::JsonOrNone;
-use crate::keys::read;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
 
@@ -87,7 +87,7 @@ pub async fn count_down(context: Context, JsonOrNone(request): JsonOrNone<CountD
     ))]
 pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
-    let wait = read::wait(&mut query).unwrap_or(Duration::ZERO);
+    let wait = consistency::wait(&mut query).unwrap_or(Duration::ZERO);
     query.finish()?;
     let name = coordinate::name_of(context.name())?;
     let backend = &context.api.node;

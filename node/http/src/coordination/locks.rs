@@ -27,7 +27,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Changing, Common, NamePath, Page};
 use crate::input::extract::{Faults, Query};
 use crate::input::json_body::Json;

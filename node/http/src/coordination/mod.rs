@@ -3,7 +3,6 @@
 //! Owns their routes. Never decides who holds what: `apply` does.
 
 pub mod barriers;
-pub mod coordinate;
 pub mod elections;
 pub mod latches;
 pub mod locks;

@@ -24,10 +24,12 @@ use quorate_node_core::limits;
 use utoipa_axum::routes;
 
 use crate::context::Context;
-use crate::coordination::{coordinate, elections};
+use crate::coordinate;
+use crate::coordination::elections;
 use crate::described::{Common, NamePath};
+use crate::headers;
+use crate::input::accept;
 use crate::input::extract::Query;
-use crate::input::{accept, headers};
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 use crate::watch::sse::{self, Chunk, Source};

@@ -28,10 +28,10 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Changing, Common, Page};
+use crate::headers::decimal;
 use crate::input::extract::{Faults, Query};
-use crate::input::headers::decimal;
 use crate::input::json;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
 use crate::output::response::{Outcome, created};

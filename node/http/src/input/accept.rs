@@ -85,7 +85,7 @@ fn quality(range: &str) -> Option<(&str, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::headers::tests::head;
+    use crate::headers::tests::head;
 
     #[test]
     fn the_greater_quality_decides_and_the_more_specific_range_says_it() {

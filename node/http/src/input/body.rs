@@ -10,7 +10,7 @@ use quorate_node_core::gateway::body;
 use quorate_node_core::gateway::failure::Failure;
 
 use crate::context::RequestContext;
-use crate::input::headers;
+use crate::headers;
 
 /// Refuses what can be refused from the head alone: compression, and a declared length over the limit.
 pub fn check_declared(context: &RequestContext, bytes_max: Option<usize>) -> Result<(), Failure> {

@@ -9,8 +9,8 @@ use quorate_api::ErrorCode;
 use quorate_machine::types::{ClusterMillis, Entry, Expect, Presence};
 use quorate_node_core::gateway::failure::Failure;
 
+use crate::headers::{decimal, fault};
 use crate::input::etags::{self, Tag, Tags};
-use crate::input::headers::{decimal, fault};
 
 /// No entry has this token.
 const NO_TOKEN: u64 = 0;
@@ -195,7 +195,7 @@ fn cas(name: &HeaderName, tag: Tag<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::headers::tests::head;
+    use crate::headers::tests::head;
 
     #[test]
     fn a_condition_is_a_list_of_tags_or_a_star() {

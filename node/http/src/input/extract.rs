@@ -13,7 +13,7 @@ use quorate_node_core::gateway::failure::{Failure, over_limit};
 use quorate_node_core::gateway::text;
 use quorate_node_core::limits;
 
-use crate::input::headers::decimal;
+use crate::headers::decimal;
 
 /// The one parameter that may be given many times: a condition.
 const MANY: &str = "if";

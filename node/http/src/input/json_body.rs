@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
 
 use crate::context::Context;
+use crate::headers::{self, BodyKind};
+use crate::input::body;
 use crate::input::extract::Faults;
-use crate::input::headers::BodyKind;
 use crate::input::json::{self, JsonFault};
-use crate::input::{body, headers};
 
 /// A body as it was read.
 pub struct Json<T>(pub T);

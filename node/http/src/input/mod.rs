@@ -5,11 +5,11 @@
 pub mod accept;
 pub mod body;
 pub mod conditions;
+pub mod consistency;
 pub mod criteria;
 pub mod cursor;
 pub mod etags;
 pub mod extract;
-pub mod headers;
 pub mod json;
 pub mod json_body;
 pub mod key;

@@ -15,7 +15,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::Common;
 use crate::input::cursor::AuditCursor;
 use crate::input::extract::Query;

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::Context;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::Common;
 use crate::input::extract::Faults;
 use crate::input::json_body::Json;

@@ -14,10 +14,10 @@ use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::input::consistency;
 use crate::input::cursor::FindCursor;
 use crate::input::extract::Faults;
 use crate::input::{criteria, key};
-use crate::keys::read;
 
 /// Which of the two it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl ParsedFind {
             ReadConsistency::Linearizable => "linearizable",
             ReadConsistency::Local => "local",
         });
-        let consistency = read::consistency_of(consistency, request.min_revision, "/", &mut faults);
+        let consistency = consistency::consistency_of(consistency, request.min_revision, "/", &mut faults);
         // Of what decides which entries there are and in which order: a cursor stands for a place in that.
         let hash = xxh3_64(&codec::encode(&(matches!(wanted, Wanted::Count), prefix, &criteria, order)));
         let cursor = request.cursor.as_deref().and_then(|text| cursor_of(text, request.revision, hash, &mut faults));

@@ -15,12 +15,12 @@ use quorate_threads::background;
 use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Common, Conditional, KeyPath, OpAnswer, ReadAnswer, Write};
+use crate::headers::{self, BodyKind, body_kind};
 use crate::input::conditions::Precondition;
 use crate::input::extract::{Faults, Query};
-use crate::input::headers::{BodyKind, body_kind};
-use crate::input::{body, criteria, headers, json_body, key};
+use crate::input::{body, criteria, json_body, key};
 use crate::keys::prefer::{self, Preferred};
 use crate::keys::write::Manner;
 use crate::keys::{read, write};

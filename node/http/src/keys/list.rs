@@ -17,12 +17,12 @@ use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
+use crate::headers;
+use crate::input::consistency;
 use crate::input::cursor::Cursor;
 use crate::input::extract::Query;
-use crate::input::headers;
 use crate::input::key::GivenRange;
 use crate::input::part::Part;
-use crate::keys::read;
 use crate::output::render::{self, ValuesShown};
 use crate::output::response::{Answer, Outcome, ok};
 use crate::routes::{Policy, Routes};
@@ -90,7 +90,7 @@ impl ListParams {
         if count_only && (range.from_cursor || keys_only || sizes || range.part.is_some()) {
             query.faults.add("query:count_only", "counts a whole range; leave out cursor, keys_only, sizes and part");
         }
-        let consistency = read::consistency(&mut query);
+        let consistency = consistency::consistency(&mut query);
         query.finish()?;
         let query = ListQuery {
             start: range.start,

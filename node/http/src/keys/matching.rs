@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Common, Reused};
 use crate::input::cursor::WhereCursor;
 use crate::input::extract::Faults;

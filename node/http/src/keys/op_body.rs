@@ -14,9 +14,9 @@ use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Key, Step, Val
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits::WAIT_MS_MAX;
 
-use crate::coordination::coordinate;
+use crate::coordinate;
+use crate::headers::{decimal, request_id_fault};
 use crate::input::extract::Faults;
-use crate::input::headers::{decimal, request_id_fault};
 use crate::input::json::{self, JsonFault};
 use crate::input::{criteria, json_body, key};
 use crate::keys::kv;

@@ -14,7 +14,7 @@ use quorate_node_core::backend::{Consistency, SharedNode};
 use quorate_node_core::limits;
 
 use crate::context::RequestContext;
-use crate::input::headers;
+use crate::headers;
 use crate::output::completed::{Completed, Decided};
 use crate::output::response::Answer;
 
@@ -151,7 +151,7 @@ fn pieces(text: &str, separator: char) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::headers::tests::head;
+    use crate::headers::tests::head;
 
     #[test]
     fn the_first_return_counts_and_what_makes_no_sense_is_passed_over() {

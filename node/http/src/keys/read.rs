@@ -1,6 +1,6 @@
 //! Reading one entry: how fresh, how old, how long to wait, and in which form to show it.
 //!
-//! Owns the query parameters of reads. Used by `kv` and, for freshness, by `list` and `find`.
+//! Owns the query parameters of reads but those of freshness, which are in `input::consistency`. Used by `kv` and by operations in JSON.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,16 @@ use quorate_node_core::gateway::auth::requirement::{self, Permission};
 use quorate_node_core::gateway::caller::Caller;
 use quorate_node_core::gateway::entry_view;
 use quorate_node_core::gateway::failure::Failure;
-use quorate_node_core::limits;
 use quorate_node_core::timings::{self, Part};
 
 use crate::context::RequestContext;
+use crate::headers;
+use crate::input::accept;
 use crate::input::conditions::{Conditions, Verdict, Versions};
-use crate::input::extract::{Faults, Query};
-use crate::input::{accept, headers};
+use crate::input::consistency::{consistency, wait};
+use crate::input::extract::Query;
 use crate::output::completed::Completed;
-use crate::output::response::{Outcome, ok};
+use crate::output::response::{Outcome, etag_value, ok};
 
 /// Reads as the request wants it.
 pub async fn read(context: &RequestContext, key: Key) -> Outcome {
@@ -94,45 +95,6 @@ impl ReadParams {
     }
 }
 
-/// `consistency` and `min_revision`; used by listings too.
-pub fn consistency(query: &mut Query<'_>) -> Consistency {
-    let wanted = query.text("consistency");
-    let min_revision = query.number("min_revision");
-    consistency_of(wanted.as_deref(), min_revision, "query:", &mut query.faults)
-}
-
-/// Reads the consistency from two fields at this `place`.
-pub fn consistency_of(
-    wanted: Option<&str>,
-    min_revision: Option<Revision>,
-    place: &str,
-    faults: &mut Faults,
-) -> Consistency {
-    match (wanted, min_revision) {
-        (None, None) => Consistency::Linearizable,
-        (None | Some("local"), Some(revision)) => Consistency::AtLeast(revision),
-        (Some("linearizable"), None) => Consistency::Linearizable,
-        (Some("local"), None) => Consistency::Local,
-        (Some("linearizable"), Some(_)) => {
-            faults.add(format!("{place}min_revision"), "a linearizable read needs none; leave out one of the two");
-            Consistency::Linearizable
-        }
-        (Some(_), _) => {
-            faults.add(format!("{place}consistency"), "neither `linearizable` nor `local`");
-            Consistency::Linearizable
-        }
-    }
-}
-
-/// `wait_ms`.
-pub fn wait(query: &mut Query<'_>) -> Option<Duration> {
-    let millis = query.number("wait_ms")?;
-    if millis > limits::WAIT_MS_MAX {
-        query.faults.add("query:wait_ms", format!("more than the limit of {}", limits::WAIT_MS_MAX));
-    }
-    Some(Duration::from_millis(millis))
-}
-
 fn read_past(backend: &SharedNode, key: &Key, revision: Revision) -> Result<KeyRead, Failure> {
     match backend.get_at(key, revision).map_err(|fault| Failure::from_fault(&fault))? {
         PastRead::Found(read) => Ok(read),
@@ -176,7 +138,7 @@ fn answer_read(context: &RequestContext, key: &Key, read: KeyRead, params: &Read
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             response.headers_mut().remove(header::CONTENT_TYPE);
             if let Some(cas) = entry.and_then(|entry| entry.meta.cas_shown_at(at.clock)) {
-                response.headers_mut().insert(header::ETAG, headers::etag_value(cas));
+                response.headers_mut().insert(header::ETAG, etag_value(cas));
             }
             response
         }
@@ -205,7 +167,7 @@ fn raw(entry: Entry, clock: u64) -> crate::output::response::Answer {
     let mut response = ok(content_type, entry.value.data);
     let fields = response.headers_mut();
     if let Some(cas) = entry.meta.cas_shown_at(clock) {
-        fields.insert(header::ETAG, headers::etag_value(cas));
+        fields.insert(header::ETAG, etag_value(cas));
     }
     fields.insert(headers::CREATE_REVISION, entry.meta.create_revision.into());
     fields.insert(headers::MOD_REVISION, entry.meta.mod_revision.into());

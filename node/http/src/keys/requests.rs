@@ -17,8 +17,8 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
+use crate::headers;
 use crate::input::extract::Query;
-use crate::input::headers;
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};
 

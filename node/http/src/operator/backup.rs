@@ -21,9 +21,9 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
+use crate::headers;
+use crate::input::consistency;
 use crate::input::extract::Query;
-use crate::input::headers;
-use crate::keys::read;
 use crate::output::response::{Answer, Outcome};
 use crate::routes::{Policy, Routes};
 
@@ -48,7 +48,7 @@ pub fn routes() -> Routes {
     ))]
 pub async fn get(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
-    let consistency = read::consistency(&mut query);
+    let consistency = consistency::consistency(&mut query);
     query.finish()?;
     let place = backup::place(&context)?;
     context

@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::context::Context;
 use crate::described::Common;
-use crate::input::headers;
+use crate::headers;
 use crate::output::response::{Outcome, ok};
 use crate::routes::{Policy, Routes};
 

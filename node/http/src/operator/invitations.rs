@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Common, Reused};
 use crate::input::extract::Faults;
 use crate::input::json_body::JsonOrNone;

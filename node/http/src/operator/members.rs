@@ -14,8 +14,8 @@ use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
+use crate::headers::decimal;
 use crate::input::extract::Query;
-use crate::input::headers::decimal;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
 use crate::output::response::{Outcome, ok_json};
 use crate::routes::{Policy, Routes};

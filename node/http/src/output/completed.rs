@@ -7,9 +7,9 @@ use quorate_api::path;
 use quorate_machine::query::ReadPosition;
 use quorate_machine::types::{ClusterMillis, Entry, EntryMeta, Key, Reply, Revision, Written};
 
-use crate::input::headers;
+use crate::headers;
 use crate::output::render;
-use crate::output::response::{Answer, created, ok};
+use crate::output::response::{Answer, created, etag_value, ok};
 
 /// The answer to a read of one entry, or to a write.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Completed {
         let fields = response.headers_mut();
         fields.insert(headers::REVISION, self.revision.into());
         if let Some(cas) = self.cas {
-            fields.insert(header::ETAG, headers::etag_value(cas));
+            fields.insert(header::ETAG, etag_value(cas));
         }
         match self.location {
             Some(location) => created(response, location),

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderValue, Response, header};
 use quorate_node_core::gateway::failure::Failure;
 
-use crate::input::headers;
+use crate::headers;
 use crate::output::response::{Answer, is_http1};
 
 /// The response. `X-Request-Id` and the cluster headers come later, with those of every response.

@@ -9,7 +9,8 @@ use quorate_api::{Applied, ErrorCode};
 use quorate_node_core::gateway::answer_body::Lent;
 use quorate_node_core::gateway::failure::Failure;
 
-use crate::input::headers;
+use crate::headers;
+use crate::output::render;
 
 /// What a handler returns when it succeeds.
 pub type Answer = Response<Body>;
@@ -38,6 +39,15 @@ pub fn created(mut answer: Answer, location: String) -> Answer {
     let location = HeaderValue::from_maybe_shared(Bytes::from(location)).expect("an encoded path is visible ASCII");
     answer.headers_mut().insert(header::LOCATION, location);
     answer
+}
+
+/// A token as an entity tag.
+pub fn etag_value(cas: u64) -> HeaderValue {
+    let mut text = Vec::with_capacity(22);
+    text.push(b'"');
+    render::number(&mut text, cas);
+    text.push(b'"');
+    HeaderValue::from_maybe_shared(Bytes::from(text)).expect("digits in quotes are a header value")
 }
 
 /// A 200 with a wire type, for routes where speed does not matter.

@@ -17,7 +17,7 @@ use quorate_threads::background;
 
 use crate::command;
 use crate::context::RequestContext;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::input::extract::Faults;
 use crate::input::json_body;
 use crate::output::response::{Outcome, created};

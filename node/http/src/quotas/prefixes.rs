@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::body;
 use crate::context::Context;
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::described::{Common, Page, Reused};
 use crate::input::extract::Query;
 use crate::input::json_body::JsonBytes;

@@ -25,7 +25,7 @@ use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits::WAIT_MS_MAX;
 use quorate_node_core::millis::wall_now;
 
-use crate::coordination::coordinate;
+use crate::coordinate;
 use crate::input::extract::Faults;
 
 /// Where the zone of a pattern is not given.

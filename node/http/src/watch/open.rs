@@ -14,7 +14,8 @@ use utoipa_axum::routes;
 
 use crate::context::{Context, RequestContext};
 use crate::described::Common;
-use crate::input::{accept, headers};
+use crate::headers;
+use crate::input::accept;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
 use crate::watch::options::{LAST_EVENT_ID, Start, WatchOptions};

@@ -15,12 +15,12 @@ use quorate_node_core::backend::Consistency;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::limits;
 
+use crate::headers;
+use crate::input::consistency;
 use crate::input::criteria::criteria;
 use crate::input::extract::Query;
-use crate::input::headers;
 use crate::input::key::{self, GivenRange};
 use crate::input::part::Part;
-use crate::keys::read;
 
 /// A watch as the request wants it.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl WatchOptions {
         let (start, is_initial) = start(&mut query, resume);
         let view = WatchView::of(&mut query);
         let heartbeat = heartbeat(&mut query);
-        let consistency = read::consistency(&mut query);
+        let consistency = consistency::consistency(&mut query);
         query.finish()?;
         let range = range.ok_or_else(|| Failure::invalid("query", "gives no keys"))?;
         Ok(Self { range, start, is_initial, view, heartbeat, consistency })

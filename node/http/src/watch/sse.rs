@@ -30,7 +30,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::context::RequestContext;
-use crate::input::headers;
+use crate::headers;
 use crate::output::render;
 use crate::output::response::{Answer, Outcome};
 

@@ -34,7 +34,7 @@ use upkeep::Upkeep;
 use wall::WallClocks;
 use write::WritePath;
 
-pub use quorate_store::raft::state_machine::{SnapshotRequest, StateMachine};
+pub use quorate_store::adapters::state_machine::{SnapshotRequest, StateMachine};
 
 pub mod archive;
 mod awake;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::Fatal;
-use quorate_store::raft::state_machine::SnapshotRequest;
+use quorate_store::adapters::state_machine::SnapshotRequest;
 use quorate_store::raft::{LogId, TypeConfig};
 use quorate_store::state::StateReader;
 use quorate_threads::background;

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_machine::document::Json;
 use quorate_machine::keyspace::audit::AuditEffect;
 use quorate_machine::keyspace::bucket_use::{self, BucketUse, OwnerUse, RefusedUse, Whose};
+use quorate_machine::keyspace::digest;
 use quorate_machine::keyspace::request::KeptReply;
 use quorate_machine::keyspace::{
     audit, bucket, collection, deadline, entry, family, history, index, lock, lock_queue, refusals, relocked, request,
@@ -21,7 +22,7 @@ use quorate_machine::keyspace::{
 use quorate_machine::machine::{Sizes, View};
 use quorate_machine::types::{CollectionRow, IndexStage};
 use quorate_machine::types::{ContentKind, Key, Waker};
-use quorate_machine::{codec, digest, limits};
+use quorate_machine::{codec, limits};
 
 use crate::store::Store;
 

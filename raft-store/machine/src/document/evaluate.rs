@@ -20,8 +20,8 @@ use super::path::{Field, MetaField};
 use super::steps::{Steps, TooDear};
 use super::time;
 use super::write::Excerpt;
+use crate::entry::{ClusterMillis, EntryMeta, Key, WallMillis};
 use crate::limits;
-use crate::types::{ClusterMillis, EntryMeta, Key, WallMillis};
 
 /// What criteria are evaluated of: an entry, or a key that has none.
 #[derive(Debug, Clone, Copy)]

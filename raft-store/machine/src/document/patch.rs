@@ -12,8 +12,8 @@ use super::patch_fault::{FaultAt, PatchError, PatchFault, PatchRefusal, too_larg
 use super::steps::Steps;
 use super::update::UpdateOp;
 use super::{json_patch, merge, update};
+use crate::entry::WallMillis;
 use crate::limits;
-use crate::types::WallMillis;
 
 /// A change of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

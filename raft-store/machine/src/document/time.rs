@@ -2,7 +2,7 @@
 //!
 //! Owns how the wall clock stands in a document and how a string there is read as a time. Reads no clock.
 
-use crate::types::{ClusterMillis, WallMillis};
+use crate::entry::{ClusterMillis, WallMillis};
 
 /// The first millisecond that RFC 3339 has a text for: the start of the year 0.
 const FIRST_MS: i64 = -62_167_219_200_000;

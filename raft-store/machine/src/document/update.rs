@@ -14,7 +14,7 @@ use super::patch_fault::{FaultAt, PatchError, PatchFault, check_depth, check_dep
 use super::path::{Path, array_index};
 use super::steps::Steps;
 use super::time;
-use crate::types::WallMillis;
+use crate::entry::WallMillis;
 use bincode::{Decode, Encode};
 
 /// An update operator on a field.

@@ -6,9 +6,9 @@
 
 use bincode::{Decode, Encode};
 
+use super::digest::RowMark;
 use super::{decode_pair_key, family, pair_key};
 use crate::codec::{self, CodecError};
-use crate::digest::RowMark;
 use crate::types::{ClusterMillis, Key, Refusal, RequestId, Revision, WallMillis};
 
 /// Of a group at most, without its lines: version byte, six numbers.

@@ -134,8 +134,8 @@ fn cause(op: AuditOp, removed: bool) -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest::RowMark;
     use crate::keyspace::audit::AuditLine;
+    use crate::keyspace::digest::RowMark;
     use crate::types::Refusal;
 
     fn line(revision: Revision, op: AuditOp, key: &str, effect: AuditEffect) -> AuditLine {

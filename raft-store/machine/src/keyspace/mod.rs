@@ -1,6 +1,6 @@
 //! The key space of the state database: every kind of row, its key, its value, and when it exists.
 //!
-//! Owns the bytes of all rows and nothing else: no reads, no writes, no decisions. One column family; the first byte
+//! Owns the bytes of all rows and their digest, nothing else: no reads, no writes, no decisions. One column family; the first byte
 //! of a row key is the family. The numbers are on disk in every deployment and never change their meaning.
 //!
 //! | family | row | key after the family byte | value | exists |
@@ -50,7 +50,7 @@
 //!
 //! BE is eight bytes, big endian, so that bytewise order is numeric order. A *bucket* is a stretch of cluster clock,
 //! `limits::REQUEST_BUCKET_MS` wide; the current and the previous one are live, older ones are dropped whole.
-//! The digest (see [`crate::digest`]) covers every family but `0x00`.
+//! The digest (see [`digest`]) covers every family but `0x00`.
 
 #![deny(clippy::disallowed_types, clippy::disallowed_methods)]
 
@@ -62,6 +62,7 @@ pub mod bucket_use;
 pub mod changes;
 pub mod collection;
 pub mod deadline;
+pub mod digest;
 pub mod entry;
 pub mod fault;
 pub mod gates;
@@ -82,6 +83,8 @@ pub mod timer;
 
 use crate::codec::CodecError;
 use crate::types::ClusterMillis;
+
+pub use crate::entry::after_prefix;
 
 /// First bytes of row keys.
 pub mod family {
@@ -229,26 +232,5 @@ fn decode_pair_key(row_key: &[u8], family: u8) -> Result<(u64, u64), CodecError>
     match split_u64(rest)? {
         (second, []) => Ok((first, second)),
         (_, rest) => Err(CodecError::Malformed(format!("{} bytes too many in a row key", rest.len()))),
-    }
-}
-
-/// The first key after all keys with this prefix; `None` where there is no such key.
-pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_prefix_is_the_first_key_that_does_not_have_it() {
-        assert_eq!(after_prefix(b""), None);
-        assert_eq!(after_prefix(b"a/"), Some(b"a0".to_vec()));
-        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
-        assert_eq!(after_prefix(b"\xff"), None);
     }
 }

@@ -9,8 +9,8 @@ use std::ops::Bound;
 
 use super::vars::{Sums, Vars};
 use super::view::{Fault, Most, Page, Row, View, Write};
-use crate::digest::{RowHasher, RowMark};
 use crate::keyspace::bucket;
+use crate::keyspace::digest::{RowHasher, RowMark};
 use crate::limits;
 use crate::mutants::Mutant;
 

@@ -5,7 +5,7 @@
 
 use bincode::{Decode, Encode};
 
-use crate::digest::{self, RowMark};
+use crate::keyspace::digest::{self, RowMark};
 use crate::keyspace::{bucket, family};
 use crate::level::{self, Level};
 use crate::types::{ClusterMillis, Revision, WallMillis};
@@ -93,7 +93,7 @@ impl Default for Vars {
 }
 
 impl Vars {
-    /// The digest of all replicated rows: equals [`crate::digest::of_rows`] over the whole database.
+    /// The digest of all replicated rows: equals [`crate::keyspace::digest::of_rows`] over the whole database.
     pub fn digest(&self) -> u128 {
         self.buckets.iter().fold(self.lasting_digest, |sum, bucket| sum.wrapping_add(bucket.digest))
     }

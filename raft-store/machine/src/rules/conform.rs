@@ -13,8 +13,8 @@ use super::field::{FieldKind, FieldRule};
 use super::name::SequenceName;
 use crate::document::path::{Path, array_index};
 use crate::document::{Json, Number, Object, Steps, TooDear, order};
+use crate::entry::WallMillis;
 use crate::limits::{INDEX_TEXT_BYTES_MAX, RULE_FAULTS_MAX};
-use crate::types::WallMillis;
 
 /// A document that the rules accept.
 #[derive(Debug, Clone, PartialEq, Eq)]

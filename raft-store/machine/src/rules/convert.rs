@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::field::FieldKind;
 use crate::document::{Json, time};
-use crate::types::WallMillis;
+use crate::entry::WallMillis;
 
 /// A value that has no form of the type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::convert::{convert, wall_clock};
 use super::field::FieldKind;
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Json, Operand, Operator, Predicate, Term, Value};
-use crate::types::WallMillis;
+use crate::entry::WallMillis;
 
 impl Rules {
     /// The criteria with every value as the type of its field. What cannot become that stays as it is: it matches nothing

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::document::path::{Field, Path};
 use crate::document::{Criteria, Json, Number, Operand, Operator, Predicate, Term, Value, order, time};
+use crate::entry::WallMillis;
 use crate::limits::INDEX_TEXT_BYTES_MAX;
-use crate::types::WallMillis;
 
 /// Bytes from `start` on and before `end`; the form of one value, with whatever follows it, is wholly inside or outside.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::index::IndexRule;
 use super::narrow::{Allowed, Interval, allowed_fields, behind};
 use crate::document::Criteria;
 use crate::document::path::{Field, MetaField, Path};
+use crate::entry::WallMillis;
 use crate::limits::INDEX_RANGES_MAX;
-use crate::types::WallMillis;
 
 /// An index and the parts of it to walk.
 #[derive(Debug, Clone, PartialEq, Eq)]

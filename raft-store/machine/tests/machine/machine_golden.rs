@@ -47,6 +47,7 @@ use bytes::Bytes;
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch};
 
+use quorate_machine::keyspace::digest;
 use quorate_machine::keyspace::{audit, bucket, family, refusals};
 use quorate_machine::machine::{Sizes, Vars};
 use quorate_machine::rules::{CollectionName, Rules, SequenceName};
@@ -55,7 +56,7 @@ use quorate_machine::types::{
     Presence, Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp,
     WriteOp,
 };
-use quorate_machine::{command_codec, digest, machine};
+use quorate_machine::{command_codec, machine};
 
 #[test]
 fn every_script_gives_its_exact_output() {

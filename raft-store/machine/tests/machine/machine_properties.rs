@@ -9,11 +9,12 @@ use crate::machine_support::{Store, batch};
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crossing::run::without_keys;
-use quorate_machine::access::{Permission, RequiredPermission, Requirement};
+use quorate_machine::access::{Permission, RequiredPermission};
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{self, Criteria, Json, Operand, Operator, Patch, Predicate, Term};
 use quorate_machine::keyspace::family;
 use quorate_machine::machine::{self, Fault, Vars};
+use quorate_machine::requirements::Requirement;
 use quorate_machine::types::{
     Action, Batch, Branch, BulkItem, Change, Check, Command, Compared, Comparison, ComparisonOperator, ContentKind,
     Expect, Expiry, ItemOutcome, Key, KeyRange, ListOrder, ListOrderBy, ListShown, ListStep, Maintenance, Outcome,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::machine_support::{Store, batch};
-use quorate_machine::digest;
+use quorate_machine::keyspace::digest;
 use quorate_machine::machine::Vars;
 use quorate_machine::memory::MemoryState;
 use quorate_machine::query::{ListQuery, ListRead, PastRead, Queries};

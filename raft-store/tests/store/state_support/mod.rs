@@ -13,7 +13,7 @@ use quorate_machine::query::{ListPage, ListQuery, ListRead};
 use quorate_machine::types::{
     Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
 };
-use quorate_store::raft::state_machine::StateMachine;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::raft::wire::LogIdRecord;
 use quorate_store::raft::{EncodedBatch, LogEntry};
 use quorate_store::state::{StateOptions, StateReader};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine};
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::raft::SnapshotMeta;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::StateReader;
 use quorate_store::state::receive::SnapshotReceiver;
 use quorate_store::state::snapshot::SnapshotHandle;

@@ -1,10 +1,11 @@
 //! What requests require of their callers.
 //!
-//! Owns short forms for it. `quorate_machine::access` has the requirements of each kind of command.
+//! Owns short forms for it. `quorate_machine::requirements` has the requirements of each kind of command.
 
 use quorate_machine::types::Action;
 
-pub use quorate_machine::access::{Permission, RequiredPermission, Requirement, Visit};
+pub use quorate_machine::access::{Permission, RequiredPermission};
+pub use quorate_machine::requirements::{Requirement, Visit};
 
 /// What is wanted: names everything that it requires.
 pub type Wanted<'a> = &'a (dyn Fn(&mut Visit<'_>) + Sync + 'a);

@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 
 use crate::codec;
-use crate::digest::RowHasher;
 use crate::keyspace::audit::{self, AuditEffect};
+use crate::keyspace::digest::RowHasher;
 use crate::keyspace::{deadline, entry, history, lock, lock_queue, relocked};
 use crate::level::{self, Level};
 use crate::limits;

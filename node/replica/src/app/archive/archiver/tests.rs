@@ -10,10 +10,10 @@ use quorate_machine::command_codec;
 use quorate_machine::document::Criteria;
 use quorate_machine::types::{Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Value, WriteOp};
 use quorate_machine::versions::Versions;
+use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::backup::Taker;
 use quorate_store::offline::Replayed;
 use quorate_store::raft::EncodedBatch;
-use quorate_store::raft::state_machine::StateMachine;
 use quorate_store::state::{StateOptions, StateReader};
 use tokio::runtime::{Handle, Runtime};
 

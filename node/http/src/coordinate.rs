@@ -1,6 +1,6 @@
-//! What requests about sessions, locks, elections, barriers and latches have in common.
+//! What requests have in common that name sessions, locks, elections, barriers or latches, or that list what has a name.
 //!
-//! Owns how their names, sessions and tokens are read, with a pointer to every fault, and the shape of their answers. Never
+//! Owns how names, sessions, tokens and pages are read, with a pointer to every fault, and the shape of their answers. Never
 //! knows what one of them is about.
 
 use std::time::Duration;
@@ -13,8 +13,8 @@ use quorate_node_core::gateway::text;
 use quorate_node_core::limits;
 
 use crate::command;
+use crate::headers::decimal;
 use crate::input::extract::{Faults, Query};
-use crate::input::headers::decimal;
 use crate::output::response::Outcome;
 
 /// The name in a path.

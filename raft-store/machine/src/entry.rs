@@ -1,10 +1,17 @@
-//! Entries: a value, and what is known of it.
+//! Entries: a key, a value, and what is known of it.
+//!
+//! Owns their form in the log and the state, with the revisions and times that all other types count in. Knows no command and no row; whoever
+//! stands above takes them from [`crate::types`].
+
+mod key;
+mod units;
 
 use std::fmt;
 
 use bincode::{Decode, Encode};
 
-use super::{ClusterMillis, Revision, SessionId};
+pub use key::{Key, KeyError, after_prefix};
+pub use units::{ClusterMillis, Revision, SessionId, WallMillis};
 
 /// What a value is. A JSON value that is an object is called a document and can be patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]

@@ -1,7 +1,8 @@
 //! Header names, pre-built values, and the reading of request headers.
 //!
 //! Owns the rules of `Idempotency-Key`, `Request-Timeout`, `X-Request-Id` and `Content-Type`; those of `If-Match` and `If-None-Match`
-//! are in `conditions`, those of `Accept` in `accept`. Nothing from outside gets into a response header unless it was checked to be visible ASCII.
+//! are in `input::conditions`, those of `Accept` in `input::accept`. Nothing from outside gets into a response header unless it was
+//! checked to be visible ASCII.
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -129,15 +130,6 @@ pub fn request_timeout(head: &Parts) -> Result<Option<u64>, Failure> {
 pub fn decimal(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
-}
-
-/// A token as an entity tag.
-pub fn etag_value(cas: u64) -> HeaderValue {
-    let mut text = Vec::with_capacity(22);
-    text.push(b'"');
-    crate::output::render::number(&mut text, cas);
-    text.push(b'"');
-    HeaderValue::from_maybe_shared(Bytes::from(text)).expect("digits in quotes are a header value")
 }
 
 /// What kind of body the caller says it sends.

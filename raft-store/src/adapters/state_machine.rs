@@ -17,8 +17,8 @@ use quorate_machine::limits;
 use quorate_machine::query::StateFault;
 use quorate_threads::{background, watchdog};
 
-use super::wire::SnapshotMetaRecord;
-use super::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
+use crate::raft::wire::SnapshotMetaRecord;
+use crate::raft::{LogEntry, LogId, SnapshotMeta, StoredMembership, TypeConfig};
 use crate::state::snapshot::SnapshotHandle;
 use crate::state::{
     self, Committer, Flusher, Shared, StateOpenError, StateOptions, StateReader, build_snapshot, free_bytes,

@@ -3,12 +3,10 @@
 //! Owns the hash of a row, and the mark by which a row is taken out of the sums unread. A sum, so that each apply updates it by the rows it touched; two nodes with equal digests
 //! at one log index hold equal rows. Not meant against an adversary.
 
-#![deny(clippy::disallowed_types, clippy::disallowed_methods)]
-
 use bincode::{Decode, Encode};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::keyspace::family;
+use super::family;
 
 /// What has to be known of a row to take it out of all sums over rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]

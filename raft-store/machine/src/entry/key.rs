@@ -76,3 +76,24 @@ impl fmt::Display for Key {
         write!(f, "{}", self.0.escape_ascii())
     }
 }
+
+/// The first key after all keys with this prefix; `None` where there is no such key.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_the_first_key_that_does_not_have_it() {
+        assert_eq!(after_prefix(b""), None);
+        assert_eq!(after_prefix(b"a/"), Some(b"a0".to_vec()));
+        assert_eq!(after_prefix(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xff"), None);
+    }
+}

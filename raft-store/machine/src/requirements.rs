@@ -3,7 +3,7 @@
 //! Owns the one list of it: every kind of command stands here, recursively with all that is in it, and a new kind does not
 //! compile before it says what it requires. Judges nothing.
 
-use super::{Permission, RequiredPermission};
+use crate::access::{Permission, RequiredPermission};
 use crate::types::{
     Action, BarrierOp, Change, ClaimOp, Guard, Key, KeyRange, LatchOp, LockOp, LockSpace, RulesChange, RulesOp,
     SessionId, SessionOp, Step, TaskOp, TaskVerb, Txn, WhereChange, WhereOp, WriteOp,

@@ -8,9 +8,9 @@ use std::fmt;
 use std::io;
 
 use super::state_machine::StateMachine;
-use super::wire::{LogIdRecord, SnapshotMetaRecord};
 use crate::identity::Identity;
 use crate::log::LogStore;
+use crate::raft::wire::{LogIdRecord, SnapshotMetaRecord};
 
 /// Why a node cannot start from what is on its disk.
 #[derive(Debug, thiserror::Error)]

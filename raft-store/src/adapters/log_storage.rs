@@ -11,8 +11,8 @@ use futures::stream::{self, TryStreamExt};
 use openraft::OptionalSend;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 
-use super::{LogEntry, LogId, TypeConfig, Vote};
 use crate::log::{LogReader, LogStore};
+use crate::raft::{LogEntry, LogId, TypeConfig, Vote};
 
 /// Most bytes of entries read at once, for replication and for apply: several batches, yet small enough to send in
 /// one frame and to hold for each follower. A larger entry is read alone.
