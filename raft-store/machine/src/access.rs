@@ -1,7 +1,7 @@
 //! Who may do what: permissions on prefixes, and what an operation needs of them.
 //!
 //! Owns the judgement [`Rights::allow`], which is the only one there is: whoever serves an operation tells what it needs, and
-//! asks here. Knows no users, tokens or connections; what each kind of command needs is in `needs`.
+//! asks here. Knows no users, tokens or connections; what each kind of command needs is in `requirements`.
 //!
 //! All names share one space of prefixes: keys, locks, elections, barriers, latches, queues of tasks, sequences and collections. A team
 //! that has `orders/` has its documents, its locks and its queues with one grant.
