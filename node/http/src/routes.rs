@@ -1,7 +1,7 @@
-//! Which routes there are, and what holds for every request to one before its handler runs.
+//! A route, its operations, and what holds for every request to one of them before its handler runs.
 //!
-//! Owns [`Policy`], the table of all routes that the resources' files declare, and the router and the OpenAPI document that are made
-//! of it. Never decodes what stands in a path, and never knows what a handler does.
+//! Owns [`Policy`], and the form in which the files of resources declare their routes: `router` has the list of them, and what is made of it.
+//! Never decodes what stands in a path, and never knows what a handler does.
 
 use std::fmt;
 

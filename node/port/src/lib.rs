@@ -2,7 +2,7 @@
 //!
 //! Owns the accept loop, the choice between HTTP/1.1 and HTTP/2, TLS, and the end of connections: silent, slow, idle,
 //! stalled, too many, drained. Connections that have shown nothing are evicted first ([`EvictingLimit`]). Deadlines of bodies
-//! and requests are those of `http`.
+//! and requests are the gateway's.
 
 // `expect` says why a failure is impossible; every other error is returned. Tests may unwrap.
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]

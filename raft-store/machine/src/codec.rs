@@ -1,7 +1,8 @@
 //! The one place where the store's types become bytes and back.
 //!
 //! Owns the format version byte that leads every encoded record, and the bincode configuration. Never used for
-//! the public API. bincode is no longer maintained: every use of it is behind this file so that it can be replaced.
+//! the public API. bincode is no longer maintained: this file and `command_codec` alone call it, so that it can be replaced. Types have its
+//! traits, most of them derived.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 

@@ -2,6 +2,9 @@
 //!
 //! Owns the judgement of requirements for one person, and the order in which it is made: first by what this node knows, then, before it
 //! says no, by what the cluster knows. Never decides what something requires.
+//!
+//! What a request names is judged after admission, since as a rule only its body says the names, and before it waits for room for values or
+//! for a place in the log.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -2,7 +2,8 @@
 //! is called.
 //!
 //! Owns the way from a checked request to the node and back: commands, fresh reads, permissions, admission, the audit log. Never knows
-//! how a request or an answer looks on the wire: the crates of the protocols do.
+//! how a request or an answer looks on the wire: the crates of the protocols do. The exception is the problem document of a [`failure`], which
+//! the port sends as well.
 
 pub mod access_log;
 pub mod admission;

@@ -1,7 +1,8 @@
 //! One line of an operation stream: read, executed, answered.
 //!
 //! Owns the frame around an operation in both directions. What an operation is and does is the same as in a request of its
-//! own: see `ops`. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, which tests hold this file to.
+//! own: see `operation`, and `op_body` for how it is read. The names are those of `OpLine` and `AnswerLine` in `quorate_api`, to which tests
+//! hold this file.
 
 use std::pin::pin;
 use std::sync::Arc;

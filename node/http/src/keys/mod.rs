@@ -1,6 +1,7 @@
 //! Entries: one, a range, or all that match; sequences, collections and the history of a key.
 //!
-//! Owns the routes under `/v1/kv` and what they share. Never decides whether a condition holds: `apply` does.
+//! Owns the routes under `/v1/kv` and what they share. Never decides whether the condition of a write holds:
+//! `apply` does. Those of a read are judged here, on the entry that was read.
 
 pub mod audit;
 pub mod claim;

@@ -1,6 +1,6 @@
 //! What answers are made of.
 //!
-//! Owns their JSON, and how long they may wait for their peers. Never decides what an answer says.
+//! Owns their JSON, status and headers. Never decides what an answer says.
 
 pub mod completed;
 pub mod refusal;

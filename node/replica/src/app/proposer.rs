@@ -1,10 +1,10 @@
 //! The write path: gathers concurrent commands into groups and gets each group decided, here or at the leader.
 //!
-//! Owns the queues of commands that wait for a group, and the proposal_outcome reported for each. Commands by which others hold on to life have
+//! Owns the queues of commands that wait for a group, and the outcome reported for each. Commands by which others hold on to life have
 //! a queue and groups of their own, on followers and on the leader, so that no crowd of writes stands before them; and so do large commands, each
 //! of which keeps the log and the state busy for as long as hundreds of small ones: while there are small ones, too, a leader gives large ones half
 //! of the time. Short ones that are as much work go by themselves, and wait for all others, once that is known. Never retries: a command
-//! whose proposal_outcome is `NotProposed`, `Dear` or `Unknown` goes back to [`super::write::WritePath::write`], which knows whether a retry is safe.
+//! whose outcome is `NotProposed`, `Dear` or `Unknown` goes back to [`super::write::WritePath::write`], which knows whether a retry is safe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -82,7 +82,7 @@ pub struct Pending {
     command: Bytes,
     /// Came from a peer: decide it here or not at all, so that two nodes never pass it to and fro.
     local_only: bool,
-    /// Nobody waits for its proposal_outcome after that: it is not to be proposed any more.
+    /// Nobody waits for its outcome after that: it is not to be proposed any more.
     deadline: Instant,
     /// Set by whoever is first: the group that takes the command, or its submitter on giving up.
     claimed: Arc<AtomicBool>,
