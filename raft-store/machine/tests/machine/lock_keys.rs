@@ -2,11 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use quorate_crossing::generate::{self, Sent, Theme, What};
-use quorate_crossing::names::Texts;
-use quorate_crossing::picture::Picture;
+use crate::machine_support::{Store, batch, wander};
 use quorate_crossing::run;
-use quorate_crossing::store::{Store, batch};
 use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::{audit, entry, family, history, lock};
 use quorate_machine::machine;
@@ -80,27 +77,23 @@ fn locks(action: &Action) -> bool {
 fn nothing_that_is_shown_is_the_key_of_a_lock_that_holds() {
     let (mut locked, mut answers) = (0, 0);
     for seed in 0..RUNS {
-        let (mut store, mut sent, texts) = (Store::default(), Sent::new(), Texts::new());
-        for seed in run::seeds(seed, run::STEPS) {
-            let clock = generate::clock_step(seed, &Picture::of(&store));
-            store.apply(&[batch(store.vars.clock + clock, &[])]).unwrap();
-            let step = generate::step(seed, Theme::Anything, clock, &Picture::of(&store), &texts, &sent);
-            let What::Batch(commands) = step.what else { continue };
-            let (replies, changed) = store.apply(&[batch(store.vars.clock, &commands)]).unwrap();
-            let held = held(&store);
-            locked += held.len();
-            let mut shown = shown_to_all(&store);
-            numbers(&changed, &mut shown);
-            for (command, reply) in commands.iter().zip(&replies[0]) {
-                if !locks(&command.action) {
+        wander(
+            seed,
+            run::STEPS,
+            |_| true,
+            |store, commands, replies, changed| {
+                let held = held(store);
+                locked += held.len();
+                let mut shown = shown_to_all(store);
+                numbers(&changed, &mut shown);
+                for (_, reply) in commands.iter().zip(replies).filter(|(command, _)| !locks(&command.action)) {
                     answers += 1;
                     numbers(reply, &mut shown);
                 }
-                sent.extend(command.request_id.as_ref().map(|id| (id.0.clone(), command.clone())));
-            }
-            let known: Vec<_> = held.intersection(&shown).collect();
-            assert!(known.is_empty(), "anybody may know {known:?}, keys of locks, after {commands:?}");
-        }
+                let known: Vec<_> = held.intersection(&shown).collect();
+                assert!(known.is_empty(), "anybody may know {known:?}, keys of locks, after {commands:?}");
+            },
+        );
     }
     assert!(locked > 500 && answers > 1_000, "{locked} locks and {answers} answers prove little");
 }

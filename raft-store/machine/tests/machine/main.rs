@@ -10,7 +10,6 @@ mod document_values;
 mod lock_keys;
 mod machine_access;
 mod machine_collections;
-mod machine_coordination;
 mod machine_golden;
 mod machine_level;
 mod machine_members;
@@ -25,7 +24,6 @@ mod rules_conform;
 mod rules_read;
 mod rules_select;
 mod session_ends;
-mod stored_numbers;
 mod wall_clock;
 
 /// Some tests assert how much memory they take.
