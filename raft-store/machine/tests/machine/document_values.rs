@@ -220,6 +220,21 @@ fn what_is_not_json_is_refused_as_serde_json_refuses_it() {
 }
 
 #[test]
+fn what_is_stored_is_read_more_leniently_in_nothing_else() {
+    for text in ["1", r#"{"a":[1.5e3,-0,"x"]}"#, "1.7976931348623157e308", "1.79769313486231580e308"] {
+        assert_eq!(Json::parse_stored(text.as_bytes()), Json::parse(text.as_bytes()), "{text}");
+    }
+    let too_deep = format!("{}1e999{}", "[".repeat(65), "]".repeat(65));
+    for text in ["", "{", "1e", "01", "1e999x", "\"\\ud800\"", &too_deep] {
+        assert!(Json::parse_stored(text.as_bytes()).is_err(), "{text}");
+    }
+    // What was read is text that everything reads.
+    let read = Json::parse_stored(b"[-1e999,1e999]").unwrap();
+    assert_eq!(read.to_text(), "[-1.7976931348623157e308,1.7976931348623157e308]");
+    assert_eq!(Json::parse(read.to_text().as_bytes()).as_ref(), Ok(&read));
+}
+
+#[test]
 fn depth_is_bounded_in_texts_and_in_records() {
     for depth in [1, limits::JSON_DEPTH_MAX, limits::JSON_DEPTH_MAX + 1, 100_000] {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {

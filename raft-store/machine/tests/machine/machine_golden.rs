@@ -4,7 +4,8 @@
 //! in an apply call of its own. Input lines:
 //!
 //! ```text
-//! @CLOCK                    moves the cluster clock
+//! @CLOCK                    moves the cluster clock, and with it the wall clock
+//! wall MS                   what the wall clock is in this block, whatever it was before
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
 //!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  usual  prev
@@ -129,6 +130,8 @@ fn batch_of(clock: &mut u64, commands: &[&str]) -> Batch {
         if let Some(moved) = line.strip_prefix('@') {
             *clock = moved.parse().unwrap();
             (batch.clock, batch.wall) = (*clock, 1_000_000 + *clock);
+        } else if let Some(wall) = line.strip_prefix("wall ") {
+            batch.wall = wall.parse().unwrap();
         } else if let Some(hex) = line.strip_prefix("garbage ") {
             batch.commands.push(Bytes::from(unhex(hex)));
         } else {
