@@ -1,6 +1,7 @@
 //! The machine by its public face: commands in, replies and rows out.
 
 mod apply_bounds;
+mod codec_round_trips;
 mod command_steps;
 mod dearest;
 mod document_criteria;
