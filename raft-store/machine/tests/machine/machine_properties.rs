@@ -3,15 +3,15 @@
 //! That commands do what they should is compared with a model, and tried as a rehearsal, again and in other groups, by `quorate-crossing`.
 //! The seed of a failure is printed by proptest; `PROPTEST_CASES` sets how many are tried.
 
-use crate::machine_support::{Store, batch, wander};
+use crate::machine_support::{Store, batch, bounds, wander};
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_machine::document::{Criteria, Json};
 use quorate_machine::keyspace::family;
 use quorate_machine::machine::{self, Fault, Vars};
 use quorate_machine::types::{
-    Action, Batch, BulkItem, Change, Check, Command, ContentKind, Expect, Expiry, ItemOutcome, Key, Maintenance,
-    Outcome, Rejection, Reply, RequestId, Step, Txn, Value, WriteOp,
+    Action, Batch, BulkItem, Change, Check, Command, Expect, Expiry, ItemOutcome, Key, Maintenance, Outcome, Rejection,
+    Reply, RequestId, Step, Txn, WriteOp,
 };
 use quorate_machine::{codec, command_codec, level, limits};
 
@@ -97,12 +97,8 @@ fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
     let mut store = Store::default();
     let entries: Vec<Command> = (0..limits::MAINTENANCE_ROWS_MAX + 1)
         .map(|number| {
-            let mut command = write(&number.to_be_bytes(), Change::Touch);
-            if let Action::Write(op) = &mut command.action {
-                op.change = Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() });
-                op.expiry = Expiry::After(1);
-            }
-            command
+            let op = bounds::write(number.to_be_bytes(), bounds::json("1"));
+            Command::unnamed(Action::Write(WriteOp { expiry: Expiry::After(1), ..op }))
         })
         .collect();
     store.apply(&[batch(1, &entries)]).unwrap();
@@ -128,20 +124,12 @@ fn a_step_of_expiry_is_bounded_whatever_it_asks_for() {
 
 #[test]
 fn what_is_kept_of_a_large_entry_is_small() {
-    let large = Value { kind: ContentKind::Json, data: vec![b'1'; 1 << 20] };
+    let large = bounds::json(vec![b'1'; 1 << 20]);
     let mut store = Store::default();
-    store.apply(&[batch(1, &[write(b"a", Change::Put(large.clone()))])]).unwrap();
-    let mut refused = write(b"a", Change::Put(large.clone()));
-    refused.request_id = Some(RequestId("refused".into()));
-    if let Action::Write(op) = &mut refused.action {
-        op.expect = Expect::ABSENT;
-    }
-    let mut written = write(b"a", Change::Remove);
-    written.request_id = Some(RequestId("written".into()));
-    if let Action::Write(op) = &mut written.action {
-        op.return_previous = true;
-    }
-    let commands = [refused, written];
+    store.apply(&[batch(1, &[write(b"a", large.clone())])]).unwrap();
+    let refused = WriteOp { expect: Expect::ABSENT, ..bounds::write("a", large) };
+    let written = WriteOp { return_previous: true, ..bounds::write("a", Change::Remove) };
+    let commands = [("refused", refused), ("written", written)].map(|(id, op)| named(id, op));
     let (first, _) = store.apply(&[batch(1, &commands)]).unwrap();
     for (_, row) in store.rows(family::REQUEST) {
         assert!(row.len() < 64, "{} bytes", row.len());
@@ -150,7 +138,7 @@ fn what_is_kept_of_a_large_entry_is_small() {
     let (again, _) = store.apply(&[batch(1, &commands)]).unwrap();
     for (first, again) in first[0].iter().zip(&again[0]) {
         assert_eq!(again, &Reply { replayed: true, ..first.clone() });
-        assert_eq!(again.outcome.value_bytes(), large.data.len());
+        assert_eq!(again.outcome.value_bytes(), 1 << 20);
     }
     store.check();
 }
@@ -164,19 +152,11 @@ fn decided(replies: &[Reply]) -> (usize, usize) {
 
 #[test]
 fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
-    let large = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
     let mut store = Store::default();
-    store.apply(&[batch(1, &[write(b"a", Change::Put(large))])]).unwrap();
-    let refused = |number: u32| {
-        let mut command = write(b"a", Change::Remove);
-        command.request_id = Some(RequestId(format!("r{number}")));
-        if let Action::Write(op) = &mut command.action {
-            op.expect = Expect::cas(77);
-        }
-        command
-    };
-    let crowd: Vec<Command> = (0..1_000).map(refused).collect();
-    let small = batch(2, &[write(b"b", Change::Put(Value { kind: ContentKind::Json, data: b"1".to_vec() }))]);
+    store.apply(&[batch(1, &[write(b"a", bounds::bytes(vec![7; 1 << 20]))])]).unwrap();
+    let refused = || WriteOp { expect: Expect::cas(77), ..bounds::write("a", Change::Remove) };
+    let crowd: Vec<Command> = (0..1_000).map(|number| named(&format!("r{number}"), refused())).collect();
+    let small = batch(2, &[write(b"b", bounds::json("1"))]);
     let batches = [batch(2, &crowd), small, batch(2, &crowd)];
 
     let before = store.clone();
@@ -213,14 +193,7 @@ fn a_crowd_of_refusals_with_a_large_entry_is_deferred_beyond_the_bound() {
 
 #[test]
 fn a_bulk_stops_at_the_bound_and_says_which_items_are_undecided() {
-    let op = |number: u8| {
-        let data = vec![7; 1 << 20];
-        let Action::Write(op) = write(&[b'k', number], Change::Put(Value { kind: ContentKind::Bytes, data })).action
-        else {
-            unreachable!()
-        };
-        op
-    };
+    let op = |number: u8| bounds::write([b'k', number], bounds::bytes(vec![7; 1 << 20]));
     let mut store = Store::default();
     let bulk = |ops: Vec<WriteOp>| Command::unnamed(Action::Bulk(ops));
     // One command cannot carry so much, so the entries are there first, and then each is touched.
@@ -240,13 +213,10 @@ fn a_bulk_stops_at_the_bound_and_says_which_items_are_undecided() {
 #[test]
 fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
     let mut store = Store::default();
-    let value = Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] };
     let mut steps = Vec::new();
     for number in 0..20 {
-        let put = write(&[b'k', number], Change::Put(value.clone()));
-        store.apply(&[batch(1, &[put])]).unwrap();
-        let Action::Write(touch) = write(&[b'k', number], Change::Touch).action else { unreachable!() };
-        steps.push(Step::Write(touch));
+        store.apply(&[batch(1, &[write(&[b'k', number], bounds::bytes(vec![7; 1 << 20]))])]).unwrap();
+        steps.push(Step::Write(bounds::write([b'k', number], Change::Touch)));
     }
     let before = store.clone();
     let action = Action::Txn(Txn { checks: Vec::new(), then: steps, otherwise: Vec::new() });
@@ -261,8 +231,8 @@ fn a_transaction_beyond_its_bound_has_no_effect_at_all() {
 #[test]
 fn a_transaction_that_only_looks_is_bounded_too() {
     let mut store = Store::default();
-    let data = format!("[{}1]", "1,".repeat(1 << 19)).into_bytes();
-    store.apply(&[batch(1, &[write(b"a", Change::Put(Value { kind: ContentKind::Json, data }))])]).unwrap();
+    let list = format!("[{}1]", "1,".repeat(1 << 19));
+    store.apply(&[batch(1, &[write(b"a", bounds::json(list))])]).unwrap();
     let check = |_| {
         let list = Json::parse(br#"[{"field":"a","op":"neq","value":1}]"#).unwrap();
         let condition = Criteria::read(&list, "/if").unwrap();
@@ -281,10 +251,8 @@ fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
     let mut store = Store::default();
     let entries = 20;
     for number in 0..entries {
-        let mut put = write(&[b'k', number], Change::Put(Value { kind: ContentKind::Bytes, data: vec![7; 1 << 20] }));
-        if let Action::Write(op) = &mut put.action {
-            op.expiry = Expiry::After(1);
-        }
+        let op = bounds::write([b'k', number], bounds::bytes(vec![7; 1 << 20]));
+        let put = Command::unnamed(Action::Write(WriteOp { expiry: Expiry::After(1), ..op }));
         store.apply(&[batch(1, &[put])]).unwrap();
     }
     let expire = maintain(Maintenance::ExpireDue { limit: 1_000 });
@@ -299,10 +267,11 @@ fn expiry_of_large_entries_stops_at_the_bound_and_goes_on() {
 }
 
 fn write(key: &[u8], change: Change) -> Command {
-    let key = Key::new(key).unwrap();
-    let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Never);
-    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    Command::unnamed(Action::Write(op))
+    Command::unnamed(Action::Write(bounds::write(key, change)))
+}
+
+fn named(id: &str, op: WriteOp) -> Command {
+    Command { request_id: Some(RequestId(id.into())), ..Command::unnamed(Action::Write(op)) }
 }
 
 fn maintain(what: Maintenance) -> Command {

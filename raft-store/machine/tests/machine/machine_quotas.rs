@@ -1,8 +1,7 @@
 //! Quotas: what counts, what is refused, and that what was there before is counted first.
 
-use crate::machine_support::{Store, batch};
+use crate::machine_support::{Store, batch, bounds};
 use quorate_machine::codec;
-use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::quota;
 use quorate_machine::limits;
 use quorate_machine::machine::View;
@@ -22,16 +21,7 @@ fn apply_as(store: &mut Store, principal: &str, action: Action) -> Outcome {
 
 /// A write of so many bytes that nothing forbids.
 fn put(key: &str, bytes: usize) -> Action {
-    Action::Write(WriteOp {
-        key: Key::new(key).unwrap(),
-        expect: Expect::ANY,
-        condition: Criteria::default(),
-        change: Change::Put(Value { kind: ContentKind::Bytes, data: vec![b'v'; bytes] }),
-        expiry: Expiry::Never,
-        return_previous: false,
-        session: None,
-        guard: None,
-    })
+    bounds::put(key, vec![b'v'; bytes], None).action
 }
 
 fn prefix(text: &str) -> QuotaSubject {
