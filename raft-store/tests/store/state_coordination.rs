@@ -136,31 +136,6 @@ fn reads_tell_who_holds_what_and_who_waits() {
 }
 
 #[test]
-fn locks_in_use_come_in_pages_of_their_space() {
-    let dir = tempfile::tempdir().unwrap();
-    let (state, reader) = open(dir.path());
-    let mut log = Log { state, index: 0 };
-    runtime().block_on(async {
-        apply(&mut log.state, vec![blank(0)]).await;
-        log.put(0, &[session("a", 10_000)]).await;
-        let names = ["b", "a/x", "a", "ab"];
-        let mut requests: Vec<_> = names.map(|text| acquire(lock(text), 2, 0, None)).into();
-        requests.push(acquire(election("aa"), 2, 0, None));
-        log.put(0, &requests).await;
-        let page = |space, after: Option<&str>, limit| {
-            let page = reader.locks(space, after.map(name).as_ref(), limit).unwrap().found;
-            (page.items.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), page.more)
-        };
-        let list = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(page(LockSpace::Lock, None, 9), (list(&["a", "a/x", "ab", "b"]), false));
-        assert_eq!(page(LockSpace::Lock, None, 3), (list(&["a", "a/x", "ab"]), true));
-        assert_eq!(page(LockSpace::Lock, Some("a"), 2), (list(&["a/x", "ab"]), true));
-        assert_eq!(page(LockSpace::Lock, Some("b"), 2), (list(&[]), false));
-        assert_eq!(page(LockSpace::Election, None, 9), (list(&["aa"]), false));
-    });
-}
-
-#[test]
 fn observers_get_each_change_of_a_leader_until_it_is_compacted() {
     let dir = tempfile::tempdir().unwrap();
     let (state, reader) = open(dir.path());
