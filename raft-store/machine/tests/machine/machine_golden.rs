@@ -26,6 +26,7 @@
 //! task QUEUE claim [limit=N] [lease=MS] [worker=NAME] [id=ID]
 //! task QUEUE extend|complete|fail ID TOKEN [lease=MS] [error=TEXT] [retry=MS] [die] [back] [id=ID]
 //! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
+//! quota default|principal/NAME|prefix/TEXT none|[sessions=N] [locks=N] [entries=N] [bytes=N] [tasks=N]
 //! indexes ROWS              Indexes
 //! level N                   RaiseLevel
 //! count_rows                Count
@@ -53,8 +54,8 @@ use quorate_machine::machine::{Sizes, Vars};
 use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp, Outcome,
-    Presence, Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp,
-    WriteOp,
+    Presence, QuotaBounds, QuotaOp, QuotaSubject, Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step,
+    Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_machine::{command_codec, digest, machine};
 
@@ -306,6 +307,7 @@ fn unstamped(words: &[&str]) -> Command {
         "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "listen" | "hangup" | "proclaim" | "enter" | "depart"
         | "latch" | "count" | "unlatch" => coordination::command(words),
+        "quota" => Command::unnamed(Action::Quota(quota(words))),
         "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => access::command(words),
         "task" => {
             let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
@@ -339,6 +341,20 @@ fn unstamped(words: &[&str]) -> Command {
             let (op, request_id, principal) = write_op(words);
             Command { request_id, principal, action: Action::Write(op), access_revision: None }
         }
+    }
+}
+
+fn quota(words: &[&str]) -> QuotaOp {
+    let subject = match words[1].split_once('/') {
+        None => QuotaSubject::Default,
+        Some(("principal", name)) => QuotaSubject::Principal(name.into()),
+        Some((_, prefix)) => QuotaSubject::Prefix(unescape(prefix)),
+    };
+    let bound = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+    let [sessions, locks, entries, bytes, tasks] = ["sessions", "locks", "entries", "bytes", "tasks"].map(bound);
+    match words.contains(&"none") {
+        true => QuotaOp::Remove(subject),
+        false => QuotaOp::Set { subject, bounds: QuotaBounds { sessions, locks, entries, bytes, tasks } },
     }
 }
 
