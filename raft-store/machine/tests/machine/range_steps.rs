@@ -57,6 +57,31 @@ fn refusal(reply: &Reply) -> Option<(TxnRefusal, Option<Key>)> {
 }
 
 #[test]
+fn what_is_too_long_for_a_key_has_no_entry() {
+    for length in [KEY_BYTES_MAX + 1, KEY_BYTES_MAX + 2, 2 * KEY_BYTES_MAX, 100_000] {
+        let mut store = store();
+        let long = vec![b'k'; length];
+        apply(&mut store, put(&long[..KEY_BYTES_MAX], b"1".to_vec(), None));
+        let before = store.vars.revision;
+        let absent = Comparison {
+            range: KeyRange::of_key(&long),
+            operator: ComparisonOperator::Equal,
+            with: Compared::Version(0),
+        };
+        let within = Branch { comparisons: vec![absent], then: vec![removal(&long)], otherwise: Vec::new() };
+        let steps = vec![removal(&long), list(KeyRange::of_key(&long)), Step::Branch(within), written("beside")];
+        let reply = apply(&mut store, txn(steps));
+        let Outcome::Txn(done) = reply.outcome else { panic!("{reply:?}") };
+        let nothing = Removed { count: 0, entries: Vec::new() };
+        assert_eq!(done.results[0], StepReply::Removed(nothing.clone()));
+        assert!(matches!(&done.results[1], StepReply::Listed(listed) if listed.count == 0 && !listed.more));
+        let branched = Branched { succeeded: true, results: vec![StepReply::Removed(nothing)] };
+        assert_eq!(done.results[2], StepReply::Branched(branched));
+        assert_eq!(store.vars.revision, before + 1);
+    }
+}
+
+#[test]
 fn a_range_may_begin_and_end_with_what_is_too_long_for_a_key() {
     let mut store = store();
     let longest = vec![b'k'; KEY_BYTES_MAX];
