@@ -19,7 +19,6 @@ mod machine_quotas;
 mod machine_support;
 mod machine_tasks;
 mod memory_state;
-mod queries;
 mod range_steps;
 mod rules_conform;
 mod rules_read;
