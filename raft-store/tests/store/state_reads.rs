@@ -121,6 +121,8 @@ fn every_revision_stays_readable_as_it_was() {
     let ahead = revision + 1;
     assert!(matches!(reader.get_at(&key("a"), ahead).unwrap(), PastRead::Future(at) if at.revision == revision));
     assert!(matches!(reader.get_at(&key("a"), 0).unwrap(), PastRead::Compacted(_)));
+    let future = quorate_machine::query::ListQuery { revision: Some(ahead), ..query("", None) };
+    assert_eq!(reader.count(&future).unwrap().1, 0);
 }
 
 fn check_listings(reader: &StateReader, names: &[&[u8]], revision: u64, expected: &BTreeMap<Vec<u8>, Vec<u8>>) {

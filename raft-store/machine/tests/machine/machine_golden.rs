@@ -44,7 +44,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::machine_support::{Store, access, coordination, show};
+use crate::machine_support::{Store, access, coordination, show, tasks};
 use bytes::Bytes;
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch};
@@ -282,65 +282,38 @@ fn query(store: &Store, line: &str) -> String {
     }
 }
 
-/// Any command may say by which access revision it was authorised: `stamp=`.
+/// Any command may have a request id, a principal, and the access revision by which it was authorised: `stamp=`.
 fn command(line: &str) -> Command {
-    let (stamps, words): (Vec<&str>, Vec<&str>) = line.split(' ').partition(|word| word.starts_with("stamp="));
-    let stamp = stamps.first().map(|word| word["stamp=".len()..].parse().unwrap());
-    Command { access_revision: stamp, ..unstamped(&words) }
+    let option = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let is_own = |word: &&str| ["id=", "by=", "stamp="].iter().any(|name| word.starts_with(*name));
+    let words: Vec<&str> = line.split(' ').filter(|word| !is_own(word)).collect();
+    Command {
+        request_id: option("id").map(|id| RequestId(id.into())),
+        principal: option("by").unwrap_or_default().to_owned(),
+        action: action(&words),
+        access_revision: option("stamp").map(|stamp| stamp.parse().unwrap()),
+    }
 }
 
-fn unstamped(words: &[&str]) -> Command {
-    let plain = |what| Command {
-        request_id: None,
-        principal: String::new(),
-        action: Action::Maintain(what),
-        access_revision: None,
-    };
+fn action(words: &[&str]) -> Action {
     match words[0] {
-        "expire" => plain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
+        "expire" => Action::Maintain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
         "compact" => {
             let (revision, groups_max) = (words[1].parse().unwrap(), words[2].parse().unwrap());
-            plain(Maintenance::Compact { revision, groups_max })
+            Action::Maintain(Maintenance::Compact { revision, groups_max })
         }
-        "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
-        "count_rows" => plain(Maintenance::Count),
-        "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "level" => Action::Maintain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
+        "count_rows" => Action::Maintain(Maintenance::Count),
+        "indexes" => Action::Maintain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "listen" | "hangup" | "proclaim" | "enter" | "depart"
-        | "latch" | "count" | "unlatch" => coordination::command(words),
-        "quota" => Command::unnamed(Action::Quota(quota(words))),
-        "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => access::command(words),
-        "task" => {
-            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
-            let request_id = words.iter().find_map(id);
-            let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("id=")).collect();
-            Command {
-                request_id,
-                principal: String::new(),
-                action: Action::Task(crate::machine_support::tasks::op(&words)),
-                access_revision: None,
-            }
-        }
-        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(words),
-        "bulk" | "txn" => {
-            let parts = parts(&words[1..]);
-            let action = match words[0] {
-                "bulk" => Action::Bulk(parts[1..].iter().map(|words| write_op(words).0).collect()),
-                _ => Action::Txn(txn(&parts[1..])),
-            };
-            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
-            let by = |word: &&str| word.strip_prefix("by=").map(str::to_owned);
-            let request_id = parts[0].iter().find_map(id);
-            Command {
-                request_id,
-                principal: parts[0].iter().find_map(by).unwrap_or_default(),
-                action,
-                access_revision: None,
-            }
-        }
-        _ => {
-            let (op, request_id, principal) = write_op(words);
-            Command { request_id, principal, action: Action::Write(op), access_revision: None }
-        }
+        | "latch" | "count" | "unlatch" => coordination::action(words),
+        "quota" => Action::Quota(quota(words)),
+        "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => Action::Access(access::op(words)),
+        "task" => Action::Task(tasks::op(words)),
+        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_action(words),
+        "bulk" => Action::Bulk(parts(&words[1..])[1..].iter().map(|words| write_op(words)).collect()),
+        "txn" => Action::Txn(txn(&parts(&words[1..])[1..])),
+        _ => Action::Write(write_op(words)),
     }
 }
 
@@ -359,13 +332,13 @@ fn quota(words: &[&str]) -> QuotaOp {
 }
 
 /// A command about what is found, a collection or a sequence.
-fn query_command(words: &[&str]) -> Command {
+fn query_action(words: &[&str]) -> Action {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let listed = |name: &str| option(name).map_or(Criteria::default(), criteria);
     let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
     let guard = || option("guard").map(coordination::guard);
     let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
-    let action = match words[0] {
+    match words[0] {
         "claim" => {
             let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
             let order = Order::new(names.into_iter().map(order_field).collect());
@@ -398,9 +371,7 @@ fn query_command(words: &[&str]) -> Command {
             let (criteria, condition) = (listed("where"), listed("if"));
             Action::Where(WhereOp { prefix, criteria, condition, change, limit, after, guard: guard() })
         }
-    };
-    let request_id = option("id").map(|id| RequestId(id.into()));
-    Command { request_id, principal: option("by").unwrap_or_default().to_owned(), action, access_revision: None }
+    }
 }
 
 fn criteria(list: &str) -> Criteria {
@@ -434,7 +405,7 @@ fn txn(parts: &[Vec<&str>]) -> Txn {
     for words in parts {
         match words[0] {
             "check" => {
-                let (op, ..) = write_op(&[&["touch"], &words[1..]].concat());
+                let op = write_op(&[&["touch"], &words[1..]].concat());
                 txn.checks.push(Check { key: op.key, expect: op.expect, condition: op.condition });
             }
             "then" => txn.then.push(step(&words[1..])),
@@ -449,11 +420,11 @@ fn step(words: &[&str]) -> Step {
     match words[0] {
         "get" => Step::Get(Key::new(unescape(words[1])).unwrap()),
         "(" => Step::Txn(self::txn(&parts(&words[1..words.len() - 1]))),
-        _ => Step::Write(write_op(words).0),
+        _ => Step::Write(write_op(words)),
     }
 }
 
-fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
+fn write_op(words: &[&str]) -> WriteOp {
     let line = words.join(" ");
     let mut words = words.iter().copied();
     let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
@@ -471,9 +442,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     };
     let keeps = matches!(change, Change::Patch(_) | Change::Touch) || change.is_of_lock();
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
-    let (expect, condition) = (Expect::ANY, Criteria::default());
-    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    let (mut request_id, mut principal) = (None, String::new());
+    let mut op = WriteOp { change, expiry, ..WriteOp::removal(key, false) };
     for option in words {
         match option.split_once('=').unwrap_or((option, "")) {
             ("if", "absent") => op.expect = Expect::ABSENT,
@@ -489,8 +458,6 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             ("prev", _) => op.return_previous = true,
             ("session", id) => op.session = Some(SessionId(id.parse().unwrap())),
             ("guard", guard) => op.guard = Some(coordination::guard(guard)),
-            ("id", id) => request_id = Some(RequestId(id.into())),
-            ("by", name) => principal = name.into(),
             other => panic!("{other:?} in {line}"),
         }
     }
@@ -501,7 +468,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     };
     assert!([Presence::Any, presence].contains(&op.expect.presence), "it contradicts itself: {line}");
     op.expect.presence = presence;
-    (op, request_id, principal)
+    op
 }
 
 fn tokens(list: &str) -> Vec<u64> {
