@@ -237,16 +237,7 @@ mod tests {
     }
 
     fn write(key: &str, change: Change) -> WriteOp {
-        WriteOp {
-            key: Key::new(key).expect("a key"),
-            expect: Expect::ANY,
-            condition: Criteria::default(),
-            change,
-            expiry: Expiry::Keep,
-            return_previous: true,
-            session: None,
-            guard: None,
-        }
+        WriteOp { change, ..WriteOp::removal(Key::new(key).expect("a key"), true) }
     }
 
     fn lock(name: &str) -> LockName {

@@ -318,7 +318,8 @@ async fn attempt(what: &str, source: &Path, damage: impl Fn(&Path), then: Then) 
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a directory with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for file in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(file.file_name());

@@ -29,12 +29,8 @@ use crate::state_support::*;
 
 const CLUSTER: u128 = 77;
 
-fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, access_revision: None }
-}
-
 fn administered(op: AccessOp) -> Command {
-    command(Action::Access(op))
+    Command::unnamed(Action::Access(op))
 }
 
 fn user() -> UserName {
@@ -74,7 +70,7 @@ pub fn entries() -> Vec<LogEntry> {
     entries[100] = batch(100, 100 * 700, &admitted());
     let clock = 301 * 700;
     let create = SessionOp::Create { ttl_ms: 60_000, owner: "o".into(), labels: Vec::new() };
-    entries.push(batch(301, clock, &[command(Action::Session(create))]));
+    entries.push(batch(301, clock, &[Command::unnamed(Action::Session(create))]));
     entries
 }
 
@@ -87,7 +83,7 @@ async fn filled(state: &mut StateMachine, reader: &StateReader) -> u64 {
         in_session(with_ttl(put("held/b", "y"), 500_000), session),
         put("plain", "kept"),
         write(key("plain"), Change::Lock(20_000)),
-        command(Action::Latch(latch)),
+        Command::unnamed(Action::Latch(latch)),
     ];
     apply(state, vec![batch(302, 302 * 700, &more)]).await;
     302
@@ -97,7 +93,8 @@ fn taker() -> Taker {
     Taker { cluster_id: CLUSTER, node_id: 1, node_version: "test".into(), now: 5 }
 }
 
-fn chosen(from: &Path, data_dir: &Path) -> RestoreOptions {
+/// A restore of this backup into this directory.
+pub fn chosen(from: &Path, data_dir: &Path) -> RestoreOptions {
     RestoreOptions {
         from: from.to_owned(),
         data_dir: data_dir.to_owned(),
@@ -205,7 +202,7 @@ fn an_old_token_is_refused_after_a_restore() {
     let token = reader.get(&key(&name)).unwrap().entry.unwrap().meta.cas;
     let with_token = |cas| {
         let Action::Write(op) = put(&name, "z").action else { panic!("no write") };
-        command(Action::Write(WriteOp { expect: Expect::cas(cas), ..op }))
+        Command::unnamed(Action::Write(WriteOp { expect: Expect::cas(cas), ..op }))
     };
     let tried = |cas| format!("{:?}", after.dry_run(&with_token(cas), 0).unwrap().outcome);
     assert!(tried(token).contains("CasMismatch"), "{}", tried(token));
@@ -354,7 +351,7 @@ fn rows_of_an_index_that_failed_are_no_damage_while_they_wait_to_be_cleared() {
     let change = RulesChange::Set(Rules::read(&declared, "").unwrap());
     let rules = RulesOp { name: CollectionName::new("u").unwrap(), expect: Expect::ANY, change };
     let build = Action::Maintain(Maintenance::Indexes { rows_max: 10 });
-    let commands = [document("u/1"), document("u/2"), command(Action::Rules(rules)), command(build)];
+    let commands = [document("u/1"), document("u/2"), Command::unnamed(Action::Rules(rules)), Command::unnamed(build)];
     runtime().block_on(apply(&mut state, vec![batch(200, 200 * 700, &commands)]));
     reader.flush().unwrap();
     drop((state, reader));

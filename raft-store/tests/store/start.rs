@@ -1,7 +1,6 @@
 //! What lies on a disk beside what belongs there: a snapshot or a state of an earlier cluster. It is named before anything is replaced by it.
 
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use openraft::StorageHelper;
@@ -14,6 +13,7 @@ use quorate_store::raft::LogEntry;
 use quorate_store::raft::wire::{LogIdRecord, MembershipRecord};
 use tempfile::TempDir;
 
+use crate::log_damage::copy;
 use crate::offline::survivor_dir;
 use crate::state_support::*;
 
@@ -78,7 +78,7 @@ impl Disk {
             apply(&mut state, entries.collect()).await;
             state.get_snapshot_builder().await.build_snapshot().await.unwrap();
         });
-        copy_tree(&other.path().join("state/snap"), &self.snapshots());
+        copy(&other.path().join("state/snap"), &self.snapshots());
     }
 
     fn snapshots(&self) -> std::path::PathBuf {
@@ -88,18 +88,6 @@ impl Disk {
     /// The operator does as told.
     fn clear(&self) {
         fs::remove_dir_all(self.snapshots()).unwrap();
-    }
-}
-
-fn copy_tree(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for file in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(file.file_name());
-        if file.file_type().unwrap().is_dir() {
-            copy_tree(&file.path(), &to);
-        } else {
-            fs::copy(file.path(), to).unwrap();
-        }
     }
 }
 
@@ -178,7 +166,7 @@ fn a_state_of_an_earlier_cluster_is_named_as_well() {
         .unwrap();
     log.close();
     fs::remove_dir_all(other.dir().join("state")).unwrap();
-    copy_tree(&disk.dir().join("state"), &other.dir().join("state"));
+    copy(&disk.dir().join("state"), &other.dir().join("state"));
     let said = other.reconcile().unwrap_err();
     assert!(matches!(&said, Unfit::TwoHistories { one, .. } if one.part == Part::State), "{said}");
     assert_eq!(other.faults(), [said.to_string()]);

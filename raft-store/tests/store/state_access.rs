@@ -1,12 +1,10 @@
-//! Users, roles, tokens and the access revision as readers see them, also after a restart.
+//! Rights and the access revision as readers see them, also after a restart.
 
 use std::time::Duration;
 
 use quorate_machine::access::{Grant, Permission, RequiredPermission};
-use quorate_machine::query::Page;
 use quorate_machine::types::{
-    AccessOp, Action, Command, NewToken, Outcome, Rejection, RequestId, RoleName, SecretHash, SessionId, SessionOp,
-    TokenId, UserName, Waker,
+    AccessOp, Action, Command, Outcome, Rejection, RequestId, RoleName, SessionId, SessionOp, UserName, Waker,
 };
 use quorate_store::state::StateReader;
 
@@ -28,16 +26,6 @@ fn set_user(name: &str, roles: &[&str]) -> Command {
 fn set_role(name: &str, grants: &[(Permission, &str)]) -> Command {
     let grants = grants.iter().map(|(permission, prefix)| Grant { permission: *permission, prefix: (*prefix).into() });
     Command::unnamed(Action::Access(AccessOp::SetRole { name: role(name), grants: grants.collect() }))
-}
-
-fn add_token(id: u64, of: &str) -> Command {
-    let (hash, note) = (SecretHash([id as u8; 32]), String::new());
-    let new = NewToken { id: TokenId(id), user: user(of), hash, expires_at: Some(5_000), note };
-    Command::unnamed(Action::Access(AccessOp::AddToken(new)))
-}
-
-fn names<N: ToString, R>(page: &Page<(N, R)>) -> (Vec<String>, bool) {
-    (page.items.iter().map(|(name, _)| name.to_string()).collect(), page.more)
 }
 
 fn may(reader: &StateReader, name: &str, permission: Permission, key: &str) -> Option<bool> {
@@ -78,29 +66,6 @@ fn rights_are_those_of_all_roles_together_and_follow_every_change() {
     drop((state, reader));
     let (_state, reader) = open(dir.path());
     assert!([0, 7].contains(&reader.access_revision()), "what was not flushed is applied again from the log");
-}
-
-#[test]
-fn users_roles_and_tokens_come_by_name_and_in_pages() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut state, reader) = open(dir.path());
-    runtime().block_on(async {
-        let mut commands: Vec<_> = ["b", "a/x", "c"].map(|name| set_role(name, &[])).into();
-        commands.extend(["b", "a", "c"].map(|name| set_user(name, &["b"])));
-        commands.extend([9, 1, 5].map(|id| add_token(id, "a")));
-        apply(&mut state, vec![blank(0), batch(1, 0, &commands)]).await;
-    });
-    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    assert_eq!(names(&reader.users(None, 2).unwrap().found), (list(&["a", "b"]), true));
-    assert_eq!(names(&reader.users(Some(&user("b")), 2).unwrap().found), (list(&["c"]), false));
-    assert_eq!(names(&reader.roles(None, 9).unwrap().found), (list(&["a/x", "b", "c"]), false));
-    let tokens = reader.tokens(Some(TokenId(1)), 1).unwrap().found;
-    assert_eq!((tokens.items[0].0, tokens.more), (TokenId(5), true));
-    let token = reader.token(TokenId(9)).unwrap().found.expect("a token");
-    assert_eq!((token.user, token.hash, token.expires_at), (user("a"), SecretHash([9; 32]), Some(5_000)));
-    assert_eq!(reader.token(TokenId(2)).unwrap().found, None);
-    assert_eq!(reader.user(&user("a")).unwrap().found.map(|row| row.roles), Some(vec![role("b")]));
-    assert_eq!(reader.role(&role("a")).unwrap().found, None);
 }
 
 #[test]

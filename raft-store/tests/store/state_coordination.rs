@@ -11,10 +11,6 @@ use quorate_store::state::StateReader;
 
 use crate::state_support::*;
 
-fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, access_revision: None }
-}
-
 fn name(text: &str) -> Name {
     Name::new(text).unwrap()
 }
@@ -29,17 +25,17 @@ fn election(text: &str) -> LockName {
 
 fn session(owner: &str, ttl_ms: u64) -> Command {
     let labels = vec![("of".into(), owner.into())];
-    command(Action::Session(SessionOp::Create { ttl_ms, owner: owner.into(), labels }))
+    Command::unnamed(Action::Session(SessionOp::Create { ttl_ms, owner: owner.into(), labels }))
 }
 
 fn acquire(lock: LockName, session: u64, wait_ms: u64, value: Option<&str>) -> Command {
     let value = value.map(|text| Value { kind: ContentKind::Json, data: text.into() });
     let request = Acquire { wait_ms, value, ..Acquire::of(lock, SessionId(session)) };
-    command(Action::Lock(LockOp::Acquire(request)))
+    Command::unnamed(Action::Lock(LockOp::Acquire(request)))
 }
 
 fn enter(session: u64) -> Command {
-    command(Action::Barrier(BarrierOp::Enter { name: name("b"), session: SessionId(session), parties: 2 }))
+    Command::unnamed(Action::Barrier(BarrierOp::Enter { name: name("b"), session: SessionId(session), parties: 2 }))
 }
 
 /// Applies commands and advances the index.
@@ -128,34 +124,9 @@ fn reads_tell_who_holds_what_and_who_waits() {
         assert_eq!(party(&lock("l"), 2), Party::Expired);
         assert_eq!(reader.get(&key("svc/a")).unwrap().entry, None);
         assert_eq!(reader.barrier(&name("b"), Some(SessionId(2))).unwrap().found.row.map(|row| row.entered), Some(1));
-        log.put(1_000, &[command(Action::Latch(LatchOp::Create { name: name("t"), count: 2 }))]).await;
+        log.put(1_000, &[Command::unnamed(Action::Latch(LatchOp::Create { name: name("t"), count: 2 }))]).await;
         assert_eq!(reader.latch(&name("t")).unwrap().found, Some(LatchRow { count: 2, left: 2, opened: None }));
         assert_eq!(reader.latch(&name("u")).unwrap().found, None);
-    });
-}
-
-#[test]
-fn locks_in_use_come_in_pages_of_their_space() {
-    let dir = tempfile::tempdir().unwrap();
-    let (state, reader) = open(dir.path());
-    let mut log = Log { state, index: 0 };
-    runtime().block_on(async {
-        apply(&mut log.state, vec![blank(0)]).await;
-        log.put(0, &[session("a", 10_000)]).await;
-        let names = ["b", "a/x", "a", "ab"];
-        let mut requests: Vec<_> = names.map(|text| acquire(lock(text), 2, 0, None)).into();
-        requests.push(acquire(election("aa"), 2, 0, None));
-        log.put(0, &requests).await;
-        let page = |space, after: Option<&str>, limit| {
-            let page = reader.locks(space, after.map(name).as_ref(), limit).unwrap().found;
-            (page.items.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), page.more)
-        };
-        let list = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(page(LockSpace::Lock, None, 9), (list(&["a", "a/x", "ab", "b"]), false));
-        assert_eq!(page(LockSpace::Lock, None, 3), (list(&["a", "a/x", "ab"]), true));
-        assert_eq!(page(LockSpace::Lock, Some("a"), 2), (list(&["a/x", "ab"]), true));
-        assert_eq!(page(LockSpace::Lock, Some("b"), 2), (list(&[]), false));
-        assert_eq!(page(LockSpace::Election, None, 9), (list(&["aa"]), false));
     });
 }
 
@@ -170,8 +141,9 @@ fn observers_get_each_change_of_a_leader_until_it_is_compacted() {
         log.put(0, &[session("a", 10_000), session("b", 20_000)]).await;
         log.put(5, &[acquire(election("e"), 2, 0, Some("1")), acquire(election("e"), 3, 9_000, Some("2"))]).await;
         let said = Value { kind: ContentKind::Json, data: b"7".to_vec() };
-        log.put(6, &[command(Action::Lock(LockOp::Proclaim { lock: election("e"), token: 4, value: said }))]).await;
-        log.put(7, &[command(Action::Lock(LockOp::Release { lock: election("e"), token: 4 }))]).await;
+        log.put(6, &[Command::unnamed(Action::Lock(LockOp::Proclaim { lock: election("e"), token: 4, value: said }))])
+            .await;
+        log.put(7, &[Command::unnamed(Action::Lock(LockOp::Release { lock: election("e"), token: 4 }))]).await;
         let told = |change: &LeaderChange| {
             let leader = change.1.as_ref().map(|leader| {
                 let value = leader.value.as_ref().expect("a value");

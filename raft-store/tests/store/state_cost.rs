@@ -4,9 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate_machine::command_codec;
-use quorate_machine::machine::{Applier, MemoryView, Vars, Write};
-use quorate_machine::types::{Batch, Command};
+use quorate_machine::types::Command;
 use quorate_store::raft::LogEntry;
 
 use crate::state_support::*;
@@ -59,14 +57,11 @@ fn us_per(spent: Duration, count: u64) -> f64 {
     spent.as_secs_f64() * 1e6 / count as f64
 }
 
-fn puts_asked_for() -> Option<u64> {
-    std::env::var("QUORATE_STATE_COST").ok().map(|puts| puts.parse().expect("QUORATE_STATE_COST is a number"))
-}
-
 #[test]
 #[expect(clippy::disallowed_methods, reason = "measures")]
 fn cost_of_a_put() {
-    let Some(puts) = puts_asked_for() else { return };
+    let Ok(puts) = std::env::var("QUORATE_STATE_COST") else { return };
+    let puts: u64 = puts.parse().expect("QUORATE_STATE_COST is a number");
     let group = std::env::var("QUORATE_STATE_COST_GROUP").map_or(1, |group| group.parse().unwrap());
     let dir = tempfile::tempdir().unwrap();
     let (mut state, reader) = open(dir.path());
@@ -119,43 +114,4 @@ fn cost_of_a_put() {
             }
         }
     }
-}
-
-/// The machine alone, over rows in memory: what of the cost is not RocksDB's, and how much is written.
-#[test]
-#[expect(clippy::disallowed_methods, reason = "measures")]
-fn rows_of_a_put() {
-    let Some(puts) = puts_asked_for() else { return };
-    let puts = puts.min(100_000);
-    let mut view = MemoryView::default();
-    let mut vars = Vars::default();
-    let mut rng = Rng(12_345);
-    let mut spent = Duration::ZERO;
-    let (mut rows, mut bytes) = (0, 0);
-    let mut by_family = std::collections::BTreeMap::new();
-    for index in 1..=puts / COMMANDS {
-        let commands = commands(index, &mut rng).iter().map(command_codec::encode_command).collect();
-        let batch = Batch { clock: clock(index), wall: clock(index), seed: [7; 16], commands };
-        let start = Instant::now();
-        let mut applier = Applier::new(&view, vars);
-        applier.apply_batch(index, &batch).unwrap();
-        let applied = applier.finish();
-        spent += start.elapsed();
-        vars = applied.vars;
-        for write in &applied.writes {
-            if let Write::Put { key, value } = write {
-                rows += 1;
-                bytes += key.len() + value.len();
-                *by_family.entry(key[0]).or_insert(0) += key.len() + value.len();
-            }
-        }
-        view.write(applied.writes);
-    }
-    println!(
-        "the machine alone: {:.2} us, {:.2} rows, {} bytes a put; bytes by family {:?}",
-        us_per(spent, puts),
-        f64::from(rows) / puts as f64,
-        bytes / puts as usize,
-        by_family.into_iter().map(|(family, bytes)| (family, bytes / puts as usize)).collect::<Vec<_>>()
-    );
 }

@@ -21,16 +21,12 @@ fn name(text: &str) -> CollectionName {
     CollectionName::new(text).unwrap()
 }
 
-fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, access_revision: None }
-}
-
 fn rules(of: &str, text: Option<&str>) -> Command {
     let change = match text {
         Some(text) => RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap()),
         None => RulesChange::Remove,
     };
-    command(Action::Rules(RulesOp { name: name(of), expect: Expect::ANY, change }))
+    Command::unnamed(Action::Rules(RulesOp { name: name(of), expect: Expect::ANY, change }))
 }
 
 fn document(key_text: String, text: String) -> Command {
@@ -67,7 +63,7 @@ fn collections_come_in_pages_and_sequences_by_name() {
         let sequence = SequenceName::new("s").unwrap();
         assert_eq!(reader.last_number(&sequence).unwrap().1, 0);
         let draw = NumbersOp { name: sequence.clone(), count: 7 };
-        apply(&mut state, vec![batch(2, 0, &[command(Action::Numbers(draw)), rules("b", None)])]).await;
+        apply(&mut state, vec![batch(2, 0, &[Command::unnamed(Action::Numbers(draw)), rules("b", None)])]).await;
         assert_eq!(reader.last_number(&sequence).unwrap().1, 7);
         assert_eq!(pages(&reader, 10, usize::MAX), [["a/b", "a/x", "c"]]);
     });

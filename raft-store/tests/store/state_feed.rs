@@ -125,7 +125,7 @@ fn op_of(command: Command) -> WriteOp {
 }
 
 fn act(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, access_revision: None }
+    Command::unnamed(action)
 }
 
 /// Writes of all kinds, some refused, some of several keys, and the leader's own.

@@ -28,7 +28,7 @@ fn rules(name: &str, indexes: &str) -> Command {
     let text = format!("{{\"indexes\":{indexes}}}");
     let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
     let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::ANY, change };
-    Command { request_id: None, principal: String::new(), action: Action::Rules(op), access_revision: None }
+    Command::unnamed(Action::Rules(op))
 }
 
 fn criteria(text: &str) -> Criteria {

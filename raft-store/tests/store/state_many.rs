@@ -34,7 +34,7 @@ fn session(nth: u64) -> SessionId {
 }
 
 fn of_session(op: SessionOp) -> Command {
-    Command { request_id: None, principal: String::new(), action: Action::Session(op), access_revision: None }
+    Command::unnamed(Action::Session(op))
 }
 
 fn begin(nth: u64) -> Command {

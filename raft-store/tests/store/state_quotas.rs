@@ -1,7 +1,6 @@
 //! Quotas as readers see them, in backups and after a restore, and that a check counts anew what they count.
 
 use std::fs::File;
-use std::path::Path;
 
 use quorate_machine::limits::REQUEST_BUCKET_MS;
 use quorate_machine::query::QuotaUse;
@@ -10,9 +9,10 @@ use quorate_machine::types::{
 };
 use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::backup::Taker;
-use quorate_store::offline::{RestoreOptions, restore};
+use quorate_store::offline::restore;
 use quorate_store::state::{StateOptions, StateReader};
 
+use crate::offline::chosen;
 use crate::state_support::*;
 
 fn prefix(text: &str) -> QuotaSubject {
@@ -98,19 +98,6 @@ fn quotas_are_listed_with_what_is_used_page_by_page() {
     assert!(prefixes.more && prefixes.items[0].0 == prefix("t/"));
     let rest = reader.prefix_quotas(Some(b"t/"), 1).unwrap().found;
     assert!(!rest.more && rest.items[0].0 == prefix("t/x/"));
-}
-
-fn chosen(from: &Path, data_dir: &Path) -> RestoreOptions {
-    RestoreOptions {
-        from: from.to_owned(),
-        data_dir: data_dir.to_owned(),
-        node_id: 4,
-        peer_addr: "p:1".into(),
-        client_addr: "c:1".into(),
-        revision_floor: 0,
-        cluster_id: 99,
-        incarnation: 1234,
-    }
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn rules(name: &str, indexes: &str) -> Command {
     let text = format!("{{\"indexes\":{indexes}}}");
     let change = RulesChange::Set(Rules::read(&Json::parse(text.as_bytes()).unwrap(), "").unwrap());
     let op = RulesOp { name: CollectionName::new(name).unwrap(), expect: Expect::ANY, change };
-    Command { request_id: None, principal: String::new(), action: Action::Rules(op), access_revision: None }
+    Command::unnamed(Action::Rules(op))
 }
 
 #[test]
@@ -166,27 +166,23 @@ fn whether_a_key_changed_is_found_without_a_walk_over_its_compacted_versions() {
     assert!(walked < 100, "{walked} traces in one look");
 }
 
-fn command(action: Action) -> Command {
-    Command { request_id: None, principal: String::new(), action, access_revision: None }
-}
-
 #[test]
 fn a_lock_that_changed_hands_often_is_shown_without_a_walk_over_all_who_had_it() {
     const ROUNDS: usize = 2_000;
     let mut store = Store::new();
     let lock = LockName { space: LockSpace::Lock, name: Name::new("hot").unwrap() };
     let create = || SessionOp::Create { ttl_ms: 60_000, owner: String::new(), labels: Vec::new() };
-    store.apply(0, &[command(Action::Session(create())), command(Action::Session(create()))]);
+    store.apply(0, &[Command::unnamed(Action::Session(create())), Command::unnamed(Action::Session(create()))]);
     let (first, second) = (SessionId(2), SessionId(3));
     let acquire = |session| {
         let asked = Acquire { wait_ms: 50_000, ..Acquire::of(lock.clone(), session) };
-        command(Action::Lock(LockOp::Acquire(asked)))
+        Command::unnamed(Action::Lock(LockOp::Acquire(asked)))
     };
     let token = |store: &Store, session| match store.reader.party(&lock, session).unwrap().found {
         Party::Holding { token, .. } => token,
         other => panic!("{other:?}"),
     };
-    let release = |token| command(Action::Lock(LockOp::Release { lock: lock.clone(), token }));
+    let release = |token| Command::unnamed(Action::Lock(LockOp::Release { lock: lock.clone(), token }));
     for _ in 0..ROUNDS {
         store.apply(0, &[acquire(first), acquire(second)]);
         let held = token(&store, first);
@@ -250,7 +246,15 @@ fn entries_that_are_used_as_a_queue_are_claimed_without_a_walk_over_those_that_w
     }
     let claim = || {
         let (prefix, criteria, order) = (b"q/".to_vec(), Criteria::default(), Order::new(Vec::new()));
-        command(Action::Claim(ClaimOp { prefix, criteria, order, limit: 1, lock_ms: 1_000, patch: None, guard: None }))
+        Command::unnamed(Action::Claim(ClaimOp {
+            prefix,
+            criteria,
+            order,
+            limit: 1,
+            lock_ms: 1_000,
+            patch: None,
+            guard: None,
+        }))
     };
     let first = traces(|| store.apply(2, &[claim()]));
     assert!(first >= ENTRIES - EACH_BATCH, "{first} traces: nobody had looked yet");

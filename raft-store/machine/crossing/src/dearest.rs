@@ -168,16 +168,7 @@ fn a_wide_object() -> Value {
 }
 
 fn write(name: &str, change: Change) -> WriteOp {
-    WriteOp {
-        key: key(name),
-        expect: Expect::ANY,
-        condition: Criteria::default(),
-        change,
-        expiry: Expiry::Keep,
-        return_previous: false,
-        session: None,
-        guard: None,
-    }
+    WriteOp { change, ..WriteOp::removal(key(name), false) }
 }
 
 /// Makes as many conditions as there may be, each of which looks through all of the list.

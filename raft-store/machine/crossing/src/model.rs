@@ -3,19 +3,22 @@
 //! Owns what becomes of entries, sessions, locks, barriers and latches under writes, bulks, transactions and the commands of
 //! coordination, and what happens as time passes. Looks at one step at a time, from a picture of before to one of after.
 //! Shares with the machine the vocabulary and what documents are. Knows nothing of collections, what is found, tasks and
-//! access: of a command that touches those it says nothing.
+//! access: of a command that touches those it says nothing, but for which entries a claim gets (`claims`).
 
+pub mod claims;
 mod coordination;
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::fmt::Debug;
 
 use quorate_machine::document::{Json, Subject};
 use quorate_machine::keyspace::lock;
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta, Expect,
-    Expiry, Guard, ItemOutcome, Key, KeyRange, Outcome, Presence, Refusal, Rejection, Step, Tokens, Txn, Value,
-    WriteOp,
+    self, Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta,
+    Expect, Expiry, Guard, ItemOutcome, Key, KeyRange, ListOrderBy, ListShown, ListStep, Listed, Outcome, Presence,
+    Refusal, Rejection, RemoveStep, Removed, Shown, Step, StepReply, Tokens, Txn, TxnReply, Value, WriteOp,
 };
 
 use crate::names;
@@ -31,6 +34,8 @@ pub enum Comes {
     Parts(Vec<Result<Option<EntryMeta>, Refusal>>),
     /// All of it was refused, or took effect.
     Whole(Result<(), Refusal>),
+    /// A transaction took effect: its checks and its steps, in words.
+    Steps(Vec<String>),
 }
 
 /// What should come of a command of somebody, in the state that it leaves; `None` where the model says nothing.
@@ -38,11 +43,14 @@ pub fn predict(before: &Picture, action: &Action, principal: &str) -> Option<(Co
     if action_touches_collections(before, action) {
         return None;
     }
-    let mut model = Model { now: before.clone(), principal: principal.to_owned(), joint: None };
+    let mut model = Model { now: before.clone(), principal: principal.to_owned(), joint: None, told: Vec::new() };
     let comes = match action {
         Action::Write(op) => Comes::Parts(vec![model.write(op)]),
         Action::Bulk(ops) => Comes::Parts(ops.iter().map(|op| model.write(op)).collect()),
-        Action::Txn(txn) => Comes::Whole(model.txn(txn)?),
+        Action::Txn(txn) => match model.txn(txn) {
+            Ok(()) => Comes::Steps(std::mem::take(&mut model.told)),
+            Err(refusal) => Comes::Whole(Err(refusal)),
+        },
         Action::Session(op) => Comes::Whole(model.session(op)),
         Action::Lock(op) => Comes::Whole(model.lock(op)),
         Action::Barrier(op) => Comes::Whole(model.barrier(op)),
@@ -97,18 +105,55 @@ pub fn came(outcome: &Outcome) -> Option<Comes> {
             };
             Comes::Parts(items.iter().map(|item| part(&item.outcome)).collect())
         }
-        Outcome::Txn(_) | Outcome::Session(_) | Outcome::Lock(_) | Outcome::Barrier(_) | Outcome::Latch(_) => {
-            Comes::Whole(Ok(()))
+        Outcome::Txn(done) => {
+            let mut told = Vec::new();
+            tell_txn(done, &mut told);
+            Comes::Steps(told)
         }
+        Outcome::Session(_) | Outcome::Lock(_) | Outcome::Barrier(_) | Outcome::Latch(_) => Comes::Whole(Ok(())),
         Outcome::TxnRejected(rejected) => Comes::Whole(Err((&rejected.why).into())),
         Outcome::Rejected(rejection) => Comes::Whole(Err(rejection.into())),
         _ => return None,
     })
 }
 
+/// What a transaction is answered, in words.
+fn tell_txn(done: &TxnReply, told: &mut Vec<String>) {
+    let failed = done.failed.as_ref().map(|failed| (failed.at as usize, Refusal::from(&failed.why)));
+    told.push(format!("checks {failed:?}"));
+    tell_steps(&done.results, told);
+}
+
+fn tell_steps(results: &[StepReply], told: &mut Vec<String>) {
+    for result in results {
+        match result {
+            StepReply::Txn(done) => tell_txn(done, told),
+            StepReply::Branched(done) => {
+                told.push(format!("branch {}", done.succeeded));
+                tell_steps(&done.results, told);
+            }
+            other => told.push(without_keys(other)),
+        }
+    }
+}
+
+/// What is answered in words, without the keys of locks: nobody can know them before.
+pub fn without_keys(told: &impl Debug) -> String {
+    let words = format!("{told:?}");
+    let is_key = |word: &str| word.parse::<u64>().is_ok_and(|number| number >= lock::KEY_MARK);
+    let blanked = words.split(' ').map(|word| if is_key(word.trim_end_matches(',')) { "a key," } else { word });
+    blanked.collect::<Vec<_>>().join(" ")
+}
+
 /// Compares what should be with what is.
 pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) {
     let (comes, now) = predicted;
+    compare_answers(comes, outcome, Some(after));
+    assert_same(&now, after);
+}
+
+/// Compares answers alone; where it is told what is there afterwards, also what opens the locks that are told.
+pub fn compare_answers(comes: Comes, outcome: &Outcome, after: Option<&Picture>) {
     let mut came = came(outcome).unwrap_or_else(|| panic!("an answer of another kind: {outcome:?}"));
     check_lock_keys(&comes, &mut came, after);
     let is_single = |comes: &Comes| match comes {
@@ -120,20 +165,20 @@ pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) 
         (None, None) => assert_eq!(comes, came, "the model's answer on the left, the machine's on the right"),
         (left, right) => assert_eq!(left, right, "the model's refusal on the left, the machine's on the right"),
     }
-    assert_same(&now, after);
 }
 
 /// Who locks an entry is told its key in place of the cas, and the model does not know it: it is that of the entry. Puts the cas in
 /// its place.
-fn check_lock_keys(comes: &Comes, came: &mut Comes, after: &Picture) {
+fn check_lock_keys(comes: &Comes, came: &mut Comes, after: Option<&Picture>) {
     let (Comes::Parts(comes), Comes::Parts(came)) = (comes, came) else { return };
-    let is_alone = came.len() == 1;
+    let after = after.filter(|_| came.len() == 1);
     for (comes, came) in comes.iter().zip(came) {
         let (Ok(Some(comes)), Ok(Some(came))) = (comes, came) else { continue };
         let has_key = came.cas >= lock::KEY_MARK;
         if has_key && comes.locked_until.is_some() {
-            let is_its = after.lock_keys.values().any(|key| *key == came.cas);
-            assert!(is_its || !is_alone, "the key {} is of no lock: {:?}", came.cas, after.lock_keys);
+            let keys = after.map(|after| &after.lock_keys);
+            let is_its = keys.is_none_or(|keys| keys.values().any(|key| *key == came.cas));
+            assert!(is_its, "the key {} is of no lock: {keys:?}", came.cas);
             came.cas = comes.cas;
         }
     }
@@ -169,6 +214,8 @@ struct Model {
     principal: String,
     /// Within a transaction or the end of a session: the revision that its changes share, once there is one.
     joint: Option<Option<u64>>,
+    /// What checks and steps of a transaction are answered.
+    told: Vec<String>,
 }
 
 type Written = Result<Option<EntryMeta>, Refusal>;
@@ -290,9 +337,9 @@ impl Model {
         }
     }
 
-    fn txn(&mut self, txn: &Txn) -> Option<Result<(), Refusal>> {
+    fn txn(&mut self, txn: &Txn) -> Result<(), Refusal> {
         if txn.fault().is_some() {
-            return Some(Err(Refusal::Unsupported));
+            return Err(Refusal::Unsupported);
         }
         let mut keys: Vec<_> = txn.all_writes().map(|op| op.key.clone()).collect();
         keys.sort();
@@ -310,7 +357,7 @@ impl Model {
         if done.is_err() {
             self.now = before;
         }
-        Some(done)
+        done
     }
 
     fn branch(&mut self, txn: &Txn) -> Result<(), Refusal> {
@@ -319,8 +366,9 @@ impl Model {
             self.expected(&check.key, &check.expect, false, current)
                 .and_then(|()| self.condition(&check.key, &check.condition, current))
         };
-        let hold = txn.checks.iter().all(|check| holds(check).is_ok());
-        self.steps(txn.branch(hold), &mut VecDeque::new())
+        let failed = txn.checks.iter().enumerate().find_map(|(at, check)| Some((at, holds(check).err()?)));
+        self.told.push(format!("checks {failed:?}"));
+        self.steps(txn.branch(failed.is_none()), &mut VecDeque::new())
     }
 
     /// How a branch is decided, and those within it that are reached by that.
@@ -336,34 +384,83 @@ impl Model {
     }
 
     fn steps(&mut self, steps: &[Step], decided: &mut VecDeque<bool>) -> Result<(), Refusal> {
-        steps.iter().try_for_each(|step| match step {
-            Step::Get(_) => Ok(()),
-            Step::List(step) => {
-                let newest = self.now.vars.revision - u64::from(self.joint.flatten().is_some());
-                match step.at {
-                    Some(at) if at < self.now.vars.oldest_revision => Err(Refusal::TxnCompacted),
-                    Some(at) if at > newest => Err(Refusal::Txn),
-                    Some(_) | None => Ok(()),
+        for step in steps {
+            let told = match step {
+                Step::Get(key) => StepReply::Got(self.now.live(key).cloned().map(Shown::Whole)),
+                Step::List(step) => StepReply::Listed(self.list(step)?),
+                Step::Write(op) => {
+                    let previous = self.now.live(&op.key).filter(|_| op.return_previous).cloned().map(Shown::Whole);
+                    let meta = self.write(op)?;
+                    // Who locks it is told the key in place of the token.
+                    let has_key = self.now.lock_keys.contains_key(&op.key);
+                    let told =
+                        |meta: EntryMeta| EntryMeta { cas: if has_key { lock::KEY_MARK } else { meta.cas }, ..meta };
+                    StepReply::Written(types::Written { meta: meta.map(told), previous })
                 }
-            }
-            Step::Write(op) => self.write(op).map(|_| ()),
-            Step::Txn(txn) => self.branch(txn),
-            Step::Remove(step) => {
-                let is_own = |entry: &Entry| self.joint == Some(Some(entry.meta.mod_revision));
-                if self.live_in(&step.range).any(|(_, entry)| is_own(entry)) {
-                    return Err(Refusal::Txn);
+                Step::Remove(step) => StepReply::Removed(self.remove(step)?),
+                Step::Txn(txn) => {
+                    self.branch(txn)?;
+                    continue;
                 }
-                let keys: Vec<_> = self.live_in(&step.range).map(|(key, _)| key.clone()).collect();
-                keys.iter().try_for_each(|key| self.write(&WriteOp::removal(key.clone(), false)).map(|_| ()))
-            }
-            Step::Branch(branch) => {
-                if decided.is_empty() {
-                    *decided = self.decide(branch);
+                Step::Branch(branch) => {
+                    if decided.is_empty() {
+                        *decided = self.decide(branch);
+                    }
+                    let holds = decided.pop_front().expect("it is decided");
+                    self.told.push(format!("branch {holds}"));
+                    self.steps(branch.branch(holds), decided)?;
+                    continue;
                 }
-                let holds = decided.pop_front().expect("it is decided");
-                self.steps(branch.branch(holds), decided)
-            }
-        })
+            };
+            self.told.push(without_keys(&told));
+        }
+        Ok(())
+    }
+
+    fn list(&self, step: &ListStep) -> Result<Listed, Refusal> {
+        let newest = self.now.vars.revision - u64::from(self.joint.flatten().is_some());
+        match step.at {
+            Some(at) if at < self.now.vars.oldest_revision => return Err(Refusal::TxnCompacted),
+            Some(at) if at > newest => return Err(Refusal::Txn),
+            // What was there then is looked up once the transaction is through.
+            Some(_) => return Ok(Listed { entries: Vec::new(), count: 0, more: false, left_out: false }),
+            None => {}
+        }
+        let mut found: Vec<_> = self.live_in(&step.range).map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        let count = found.len() as u64;
+        found.retain(|(_, entry)| step.filter.passes(&entry.meta));
+        let rank = |(key, entry): &(Key, Entry)| match step.order.by {
+            ListOrderBy::Key => key.as_bytes().to_vec(),
+            ListOrderBy::Version => entry.meta.version.to_be_bytes().to_vec(),
+            ListOrderBy::CreateRevision => entry.meta.create_revision.to_be_bytes().to_vec(),
+            ListOrderBy::ModRevision => entry.meta.mod_revision.to_be_bytes().to_vec(),
+            ListOrderBy::Value => entry.value.data.clone(),
+        };
+        match step.order.descending {
+            false => found.sort_by_key(rank),
+            true => found.sort_by_key(|entry| Reverse(rank(entry))),
+        }
+        let limit = if step.limit == 0 { usize::MAX } else { step.limit as usize };
+        let more = step.shown != ListShown::Count && found.len() > limit;
+        found.truncate(if step.shown == ListShown::Count { 0 } else { limit });
+        if step.shown == ListShown::Keys {
+            found.iter_mut().for_each(|(_, entry)| entry.value.data.clear());
+        }
+        let entries = found.into_iter().map(|(key, entry)| (key, Shown::Whole(entry))).collect();
+        Ok(Listed { entries, count, more, left_out: false })
+    }
+
+    fn remove(&mut self, step: &RemoveStep) -> Result<Removed, Refusal> {
+        let found: Vec<_> = self.live_in(&step.range).map(|(key, entry)| (key.clone(), entry.clone())).collect();
+        if found.iter().any(|(_, entry)| self.joint == Some(Some(entry.meta.mod_revision))) {
+            return Err(Refusal::Txn);
+        }
+        let mut removed = Removed { count: found.len() as u64, entries: Vec::new() };
+        for (key, entry) in found {
+            self.write(&WriteOp::removal(key.clone(), false))?;
+            removed.entries.extend(step.return_previous.then_some((key, Shown::Whole(entry))));
+        }
+        Ok(removed)
     }
 
     fn live_in(&self, range: &KeyRange) -> impl Iterator<Item = (&Key, &Entry)> {

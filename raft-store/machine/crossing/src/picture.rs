@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_machine::codec;
+use quorate_machine::codec::{self, CodecError};
 use quorate_machine::keyspace::collection;
 use quorate_machine::keyspace::fault;
 use quorate_machine::keyspace::history::{self, Version};
@@ -106,9 +106,7 @@ impl Picture {
                     self.removed.insert(Key::new(key).unwrap());
                 }
             }
-            family::SESSION => {
-                self.sessions.insert(session::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
-            }
+            family::SESSION => insert(&mut self.sessions, session::decode_key(row_key), codec::decode(row)),
             family::ATTACHED => {
                 let (id, kind, subject) = session::decode_attached(row_key).unwrap();
                 self.attached.entry(id).or_default().insert(kind as u8);
@@ -116,47 +114,25 @@ impl Picture {
                     self.parties.insert((gates::name_of(subject).unwrap(), id));
                 }
             }
-            family::LOCK_HEAD => {
-                self.heads.insert(lock_queue::decode_head_key(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::HOLDER => {
-                self.holders.insert(lock_queue::decode_holder(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::WAITER => {
-                self.waiters.insert(lock_queue::decode_waiter(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::BARRIER => {
-                self.barriers.insert(gates::decode_barrier(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::LATCH => {
-                self.latches.insert(gates::decode_latch(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::TASK => {
-                self.tasks.insert(task::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::COLLECTION => {
-                self.collections.insert(collection::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
-            }
+            family::LOCK_HEAD => insert(&mut self.heads, lock_queue::decode_head_key(row_key), codec::decode(row)),
+            family::HOLDER => insert(&mut self.holders, lock_queue::decode_holder(row_key), codec::decode(row)),
+            family::WAITER => insert(&mut self.waiters, lock_queue::decode_waiter(row_key), codec::decode(row)),
+            family::BARRIER => insert(&mut self.barriers, gates::decode_barrier(row_key), codec::decode(row)),
+            family::LATCH => insert(&mut self.latches, gates::decode_latch(row_key), codec::decode(row)),
+            family::TASK => insert(&mut self.tasks, task::decode_key(row_key), codec::decode(row)),
+            family::COLLECTION => insert(&mut self.collections, collection::decode_key(row_key), codec::decode(row)),
             family::DROPPED_INDEX => self.dropped += 1,
             family::AUDIT => self.groups += 1,
-            family::USER => {
-                self.users.insert(access::decode_user(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::ROLE => {
-                self.roles.insert(access::decode_role(row_key).unwrap(), codec::decode(row).unwrap());
-            }
-            family::TOKEN => {
-                self.tokens.insert(access::decode_token(row_key).unwrap(), codec::decode(row).unwrap());
-            }
+            family::USER => insert(&mut self.users, access::decode_user(row_key), codec::decode(row)),
+            family::ROLE => insert(&mut self.roles, access::decode_role(row_key), codec::decode(row)),
+            family::TOKEN => insert(&mut self.tokens, access::decode_token(row_key), codec::decode(row)),
             family::INVITATION => {
-                self.invitations.insert(members::decode_invitation(row_key).unwrap(), codec::decode(row).unwrap());
+                insert(&mut self.invitations, members::decode_invitation(row_key), codec::decode(row))
             }
             family::REMOVED_MEMBER => {
                 self.removed_members.insert(members::decode_removed(row_key).unwrap());
             }
-            family::QUOTA => {
-                self.quotas.insert(quota::decode_key(row_key).unwrap(), codec::decode(row).unwrap());
-            }
+            family::QUOTA => insert(&mut self.quotas, quota::decode_key(row_key), codec::decode(row)),
             family::QUOTA_USE => match quota::decode_use_key(row_key).unwrap() {
                 QuotaSubject::Prefix(prefix) => _ = self.prefix_uses.insert(prefix, codec::decode(row).unwrap()),
                 QuotaSubject::Principal(name) => _ = self.principal_uses.insert(name, codec::decode(row).unwrap()),
@@ -243,4 +219,9 @@ impl Picture {
         moments.retain(|at| *at > self.vars.clock && *at - self.vars.clock < 100_000);
         moments.into_iter().collect()
     }
+}
+
+/// Takes a row.
+fn insert<K: Ord, V>(rows: &mut BTreeMap<K, V>, key: Result<K, CodecError>, row: Result<V, CodecError>) {
+    rows.insert(key.unwrap(), row.unwrap());
 }

@@ -6,17 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{self, AssertUnwindSafe};
 
-use quorate_machine::keyspace::lock;
+use quorate_machine::access::{Permission, RequiredPermission};
 use quorate_machine::machine;
+use quorate_machine::requirements::Requirement;
 use quorate_machine::types::{
-    Action, Batch, ClusterMillis, Command, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId, TaskReply,
+    Action, Batch, ClusterMillis, Command, Key, KeyRange, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId,
+    Revision, Shown, TaskReply,
 };
 use quorate_machine::{command_codec, limits};
 
 use crate::chance::Chance;
 use crate::check::quotas;
 use crate::generate::{self, Sent, Step, Theme, What};
-use crate::model;
+use crate::model::{self, claims, without_keys};
 use crate::names::{self, Texts};
 use crate::pairs::Pairs;
 use crate::picture::Picture;
@@ -104,14 +106,6 @@ pub fn run(first: u64, seeds: &[u64], texts: &Texts, tell: &mut dyn FnMut(&Pictu
     }
 }
 
-/// A reply in words, without the keys of locks: nobody can know them before.
-pub fn without_keys(reply: &Reply) -> String {
-    let words = format!("{reply:?}");
-    let is_key = |word: &str| word.parse::<u64>().is_ok_and(|number| number >= lock::KEY_MARK);
-    let blanked = words.split(' ').map(|word| if is_key(word.trim_end_matches(',')) { "a key," } else { word });
-    blanked.collect::<Vec<_>>().join(" ")
-}
-
 /// What a panic said.
 pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -122,6 +116,9 @@ pub fn words(panic: &(dyn std::any::Any + Send)) -> String {
 struct Answered {
     fingerprint: u64,
     at: ClusterMillis,
+    reply: Reply,
+    /// What was kept of the history then.
+    oldest: Revision,
 }
 
 struct Run<'t> {
@@ -213,7 +210,7 @@ impl Run<'_> {
                 self.sent.insert(id.0.clone(), command.clone());
             }
         }
-        let (replies, _) =
+        let (replies, changed) =
             self.store.apply(&[self.store.now(commands)]).unwrap_or_else(|fault| panic!("a command faults: {fault}"));
         self.met.commands += commands.len() as u64;
         let replies = &replies[0];
@@ -221,8 +218,12 @@ impl Run<'_> {
             let (rehearsed, came) = (without_keys(&rehearsed), without_keys(&replies[0]));
             assert_eq!(rehearsed, came, "the dry run on the left, what it came to on the right");
         }
-        if let ([command], [reply]) = (commands, &replies[..]) {
-            self.judge(picture, command, reply);
+        match (commands, &replies[..]) {
+            ([command], [reply]) => {
+                self.judge(picture, command, reply);
+                check_required(command, &changed);
+            }
+            (commands, replies) => self.judge_each(picture, commands, replies),
         }
         for (command, reply) in commands.iter().zip(replies) {
             assert_ne!(reply.outcome, Outcome::Rejected(Rejection::Internal), "contained: {command:?}");
@@ -246,6 +247,10 @@ impl Run<'_> {
         if let Some(known) = self.answered.get(&owned).filter(is_remembered) {
             let is_same = known.fingerprint == fingerprint;
             assert_eq!(reply.replayed, is_same, "something was decided under the request id of {command:?}: {reply:?}");
+            if is_same && is_of_entries(&command.action) && known.oldest == self.store.vars.oldest_revision {
+                let first = Reply { replayed: true, ..known.reply.clone() };
+                assert_eq!(first, *reply, "the first answer on the left, and what {command:?} is answered again");
+            }
             return;
         }
         let is_decided = match &reply.outcome {
@@ -254,7 +259,8 @@ impl Run<'_> {
             outcome => !model::is_undecided(outcome) && !outcome.lacks_room(),
         };
         if is_decided && !reply.replayed {
-            self.answered.insert(owned, Answered { fingerprint, at: clock });
+            let (reply, oldest) = (reply.clone(), self.store.vars.oldest_revision);
+            self.answered.insert(owned, Answered { fingerprint, at: clock, reply, oldest });
         }
     }
 
@@ -263,6 +269,22 @@ impl Run<'_> {
         let after = Picture::of(&self.store);
         if !reply.replayed {
             quotas::judge(before, &command.action, &reply.outcome, &after);
+        }
+        match &command.action {
+            Action::Write(op) if !reply.replayed => {
+                let was = before.live(&op.key).cloned().map(Shown::Whole);
+                let mut told = reply.outcome.clone();
+                told.each_shown(&mut |shown| {
+                    assert_eq!(Some(&*shown), was.as_ref(), "what is shown on the left, what was there on the right");
+                });
+            }
+            Action::Claim(op) if !reply.replayed => claims::judge(before, op, &reply.outcome),
+            Action::Maintain(Maintenance::ExpireDue { .. }) => {
+                let is_left = after.entries.values().any(|entry| entry.is_expired_at(after.vars.clock));
+                let says_so = matches!(reply.outcome, Outcome::Maintained { more: true, .. });
+                assert!(says_so || !is_left, "what is expired is left: {:?}", reply.outcome);
+            }
+            _ => {}
         }
         if reply.replayed || model::is_undecided(&reply.outcome) {
             model::assert_same(before, &after);
@@ -274,6 +296,21 @@ impl Run<'_> {
         } else if let Some(predicted) = model::predict(before, &command.action, &command.principal) {
             model::compare(predicted, &reply.outcome, &after);
         }
+    }
+
+    /// Compares what came of commands about entries, one after the other, with what the model says.
+    fn judge_each(&self, before: &Picture, commands: &[Command], replies: &[Reply]) {
+        let mut now = before.clone();
+        for (command, reply) in commands.iter().zip(replies) {
+            let is_silent = reply.replayed || model::is_undecided(&reply.outcome) || quotas::refused(&reply.outcome);
+            if is_silent || !is_of_entries(&command.action) {
+                return;
+            }
+            let Some((comes, then)) = model::predict(&now, &command.action, &command.principal) else { return };
+            model::compare_answers(comes, &reply.outcome, None);
+            now = then;
+        }
+        model::assert_same(&now, &Picture::of(&self.store));
     }
 
     /// What the past looked like does not change.
@@ -304,5 +341,33 @@ impl Run<'_> {
                 .unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
             self.store.check();
         }
+    }
+}
+
+/// Whether it is of those that name each entry that they may change.
+fn is_of_entries(action: &Action) -> bool {
+    matches!(action, Action::Write(_) | Action::Bulk(_) | Action::Txn(_))
+}
+
+/// Whatever a command about entries does, it demanded a right on each key that it changes.
+fn check_required(command: &Command, changed: &[(Key, Revision)]) {
+    if !is_of_entries(&command.action) {
+        return;
+    }
+    let mut required = Vec::new();
+    command.action.requirements(&mut |requirement| match requirement {
+        Requirement::Permission(RequiredPermission::Name(permission, name)) if permission != Permission::Read => {
+            required.push(KeyRange::of_key(name));
+        }
+        Requirement::Permission(RequiredPermission::Range(permission, start, end))
+            if permission != Permission::Read =>
+        {
+            required.push(KeyRange::new(start.to_vec(), end.map(<[u8]>::to_vec)));
+        }
+        _ => {}
+    });
+    for (key, revision) in changed {
+        let is_known = required.iter().any(|range| range.contains(key.as_bytes()));
+        assert!(is_known, "{key} changed at {revision}, and no right on it was demanded by {command:?}");
     }
 }

@@ -158,26 +158,6 @@ fn assert_ordered(writes: &[Write]) {
     assert!(keys.is_sorted_by(|a, b| a < b), "{writes:?}");
 }
 
-/// Applies batches in one call, and in two for each place between them: the answers and rows have to be the same.
-pub fn assert_cuts_agree(batches: &[Batch]) {
-    let mut whole = Store::default();
-    let (replies, changed) = whole.apply(batches).unwrap();
-    whole.check();
-    for cut in 0..=batches.len() {
-        let mut parts = Store::default();
-        let mut first = parts.apply(&batches[..cut]).unwrap();
-        parts.check();
-        let second = parts.apply(&batches[cut..]).unwrap();
-        first.0.extend(second.0);
-        first.1.extend(second.1);
-        assert!(
-            first == (replies.clone(), changed.clone()),
-            "cut at {cut}: {first:?} instead of {replies:?} {changed:?}"
-        );
-        assert!(parts == whole, "cut at {cut}: {parts:?} instead of {whole:?}");
-    }
-}
-
 /// An entry of the log. Its randomness is always the same: which key a lock gets follows from where it is in the log.
 pub fn batch(clock: u64, commands: &[Command]) -> Batch {
     let commands = commands.iter().map(command_codec::encode_command).collect();

@@ -267,11 +267,10 @@ mod tests {
 
     use super::super::{MemoryView, Vars, Write, evaluate};
     use super::*;
-    use crate::document::Criteria;
     use crate::keyspace::bucket_use::{self, BucketUse, OwnerUse};
     use crate::types::{
-        AccessOp, Batch, Change, ContentKind, Expect, Expiry, MembersOp, QuotaBounds, QuotaOp, QuotaSubject, RoleName,
-        SessionId, TokenId, WhereReply, WriteOp,
+        AccessOp, Batch, Change, MembersOp, QuotaBounds, QuotaOp, QuotaSubject, RoleName, SessionId, TokenId,
+        WhereReply, WriteOp,
     };
     use crate::{codec, level};
 
@@ -427,21 +426,7 @@ mod tests {
 
     #[test]
     fn nobody_is_answered_what_another_asked_whatever_the_hash_says() {
-        let op = WriteOp {
-            key: Key::new("k").unwrap(),
-            expect: Expect::ANY,
-            condition: Criteria::default(),
-            change: Change::Put(Value { kind: ContentKind::Bytes, data: vec![1] }),
-            expiry: Expiry::Never,
-            return_previous: false,
-            session: None,
-            guard: None,
-        };
-        let command = Command {
-            request_id: Some(RequestId("cancel-42".into())),
-            principal: "app".into(),
-            ..Command::unnamed(Action::Write(op))
-        };
+        let command = Command { request_id: Some(RequestId("cancel-42".into())), ..by("app", touch()) };
         let outcome = Outcome::Written(Written { meta: None, previous: None });
         let kept = Reply { index: 1, revision: 2, clock: 0, replayed: false, outcome };
         let answered_after = |owner: &str| {

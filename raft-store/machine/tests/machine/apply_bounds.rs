@@ -4,16 +4,16 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use crate::machine_support::bounds::{keep, put};
+use crate::machine_support::bounds::{self, bytes, declare, found, json, keep, put, write};
 use crate::machine_support::{Store, batch};
 use quorate_crossing::memory::most_during;
 use quorate_machine::access::{Grant, Permission};
-use quorate_machine::document::{Criteria, Json, Order};
+use quorate_machine::document::{Criteria, Json};
 use quorate_machine::keyspace::audit::{self, AuditEffect, AuditGroup, AuditLine, AuditOp};
 use quorate_machine::keyspace::family;
 use quorate_machine::limits;
 use quorate_machine::machine::{self, Applier, Fault, MemoryView, Most, Row, Vars, View};
-use quorate_machine::rules::{CollectionName, Rules, SequenceName};
+use quorate_machine::rules::SequenceName;
 use quorate_machine::types::*;
 
 /// More than applying one batch ever holds: most is held for a transaction, which cannot be cut; what it reads is kept to be
@@ -141,18 +141,17 @@ fn sessions_of_entries_with_long_keys_that_end_at_once_make_no_batch_beyond_the_
     store.check();
 }
 
+/// A write of an entry that goes after so many milliseconds.
+fn expiring(key: String, data: Vec<u8>, ms: u64) -> Command {
+    Command::unnamed(Action::Write(WriteOp { expiry: Expiry::After(ms), ..write(key, bytes(data)) }))
+}
+
 /// Uses small entries, since a step of expiry or compaction takes many of them.
 #[test]
 fn what_housekeeping_looks_up_counts() {
     let mut store = Store::default();
     for part in 0..4 {
-        let put = |at: u32| {
-            let mut command = put(format!("{part}/{at}").into_bytes(), Vec::new(), None);
-            if let Action::Write(op) = &mut command.action {
-                op.expiry = Expiry::After(1);
-            }
-            command
-        };
+        let put = |at: u32| expiring(format!("{part}/{at}"), Vec::new(), 1);
         measured(&mut store, &batch(1, &(0..256).map(put).collect::<Vec<_>>()));
     }
     let step = |store: &mut Store, what: Maintenance| {
@@ -209,27 +208,11 @@ fn nothing_matches() -> Criteria {
 #[test]
 fn a_search_through_large_entries_holds_only_a_few_of_them_at_once() {
     let mut store = with_large_entries(48);
-    let claim = ClaimOp {
-        prefix: b"d/".to_vec(),
-        criteria: nothing_matches(),
-        order: Order::new(Vec::new()),
-        limit: limits::CLAIM_LIMIT_MAX,
-        lock_ms: 1_000,
-        patch: None,
-        guard: None,
-    };
-    let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(Action::Claim(claim))]));
+    let claim = Action::Claim(bounds::claim("d/", nothing_matches()));
+    let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(claim)]));
     assert!(matches!(&replies[0].outcome, Outcome::Claimed(done) if done.more && done.examined < 16), "{replies:?}");
-    let change = WhereOp {
-        prefix: b"d/".to_vec(),
-        criteria: nothing_matches(),
-        condition: Criteria::default(),
-        change: WhereChange::Remove,
-        limit: limits::WHERE_LIMIT_MAX,
-        after: None,
-        guard: None,
-    };
-    let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(Action::Where(change))]));
+    let change = Action::Where(found("d/", nothing_matches(), WhereChange::Remove));
+    let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(change)]));
     assert!(matches!(&replies[0].outcome, Outcome::Where(done) if done.examined < 16), "{replies:?}");
 }
 
@@ -246,10 +229,7 @@ fn maintain(store: &mut Store, what: Maintenance) -> (u32, bool) {
 #[test]
 fn a_step_of_building_an_index_holds_only_a_few_large_entries_at_once() {
     let mut store = with_large_entries(48);
-    let rules = Json::parse(br#"{"indexes":[["a"]]}"#).unwrap();
-    let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
-    measured(&mut store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
+    measured(&mut store, &batch(2, &[Command::unnamed(declare("d", r#"{"indexes":[["a"]]}"#))]));
     let mut steps = 0;
     while maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 }).1 {
         steps += 1;
@@ -261,19 +241,13 @@ fn a_step_of_building_an_index_holds_only_a_few_large_entries_at_once() {
 #[test]
 fn a_step_of_clearing_an_index_of_long_keys_is_bounded() {
     let mut store = Store::default();
-    let declare = |store: &mut Store, text: &str| {
-        let rules = Json::parse(text.as_bytes()).unwrap();
-        let change = RulesChange::Set(Rules::read(&rules, "").unwrap());
-        let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
-        measured(store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
-    };
-    declare(&mut store, r#"{"indexes":[["a"]]}"#);
+    measured(&mut store, &batch(2, &[Command::unnamed(declare("d", r#"{"indexes":[["a"]]}"#))]));
     while maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 }).1 {}
     for part in 0..40 {
         let puts: Vec<_> = (0..128).map(|at| put(long_key(&format!("d/{part}/{at}")), Vec::new(), None)).collect();
         measured(&mut store, &batch(2, &puts));
     }
-    declare(&mut store, "{}");
+    measured(&mut store, &batch(2, &[Command::unnamed(declare("d", "{}"))]));
     let mut steps = 0;
     loop {
         let (removed, more) = maintain(&mut store, Maintenance::Indexes { rows_max: 8_192 });
@@ -294,16 +268,12 @@ fn with_many_index_rows(session: SessionId, store: &mut Store, count: usize) {
     let indexes: Vec<_> =
         (0..8).flat_map(|first| [fields(first), turned(first)]).map(|list| format!("[{list}]")).collect();
     let rules = format!(r#"{{"indexes":[{}]}}"#, indexes.join(","));
-    let rules = Rules::read(&Json::parse(rules.as_bytes()).unwrap(), "").unwrap();
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change: RulesChange::Set(rules) };
-    measured(store, &batch(2, &[Command::unnamed(Action::Rules(op))]));
+    measured(store, &batch(2, &[Command::unnamed(declare("d", &rules))]));
     while maintain(store, Maintenance::Indexes { rows_max: 8_192 }).1 {}
     for nth in 0..count {
         let texts = (0..8).map(|at| format!("\"f{at}\":\"{nth:04}{}\"", "x".repeat(1_020))).collect::<Vec<_>>();
-        let mut command = document(&format!("d/{nth:04}"), &format!("{{{}}}", texts.join(",")));
-        if let Action::Write(op) = &mut command.action {
-            op.session = Some(session);
-        }
+        let op = write(format!("d/{nth:04}"), json(format!("{{{}}}", texts.join(","))));
+        let command = Command::unnamed(Action::Write(WriteOp { session: Some(session), ..op }));
         let (replies, _) = measured(store, &batch(2, &[command]));
         assert!(matches!(replies[0].outcome, Outcome::Written(_)), "{replies:?}");
     }
@@ -348,17 +318,10 @@ fn a_step_of_compaction_reads_and_drops_only_so_many_long_lines() {
 fn a_transaction_buries_only_so_much_before_it_comes_again() {
     let mut store = Store::default();
     for nth in 0..40 {
-        let mut command = put(format!("d/{nth:03}"), vec![b'x'; 1 << 20], None);
-        if let Action::Write(op) = &mut command.action {
-            op.expiry = Expiry::After(10);
-        }
-        measured(&mut store, &batch(1, &[command]));
+        measured(&mut store, &batch(1, &[expiring(format!("d/{nth:03}"), vec![b'x'; 1 << 20], 10)]));
     }
-    let write = |nth| match put(format!("d/{nth:03}"), b"1".to_vec(), None).action {
-        Action::Write(op) => Step::Write(op),
-        other => panic!("{other:?}"),
-    };
-    let txn = Txn { then: (0..40).map(write).collect(), ..Txn::default() };
+    let step = |nth| Step::Write(write(format!("d/{nth:03}"), bytes(b"1")));
+    let txn = Txn { then: (0..40).map(step).collect(), ..Txn::default() };
     let command = Command { request_id: Some(RequestId("t".into())), ..Command::unnamed(Action::Txn(txn)) };
     let mut rounds = 0;
     let dry =
@@ -422,18 +385,11 @@ fn long_lists(lists: usize) -> Criteria {
 fn criteria_of_long_lists_are_weighed_before_they_are_looked_through() {
     let mut store = Store::default();
     for part in 0..4 {
-        let documents: Vec<_> = (0..1_000).map(|nth| document(&format!("d/{part}/{nth}"), r#"{"a":1000}"#)).collect();
+        let document = |nth| Command::unnamed(Action::Write(write(format!("d/{part}/{nth}"), json(r#"{"a":1000}"#))));
+        let documents: Vec<_> = (0..1_000).map(document).collect();
         measured(&mut store, &batch(1, &documents));
     }
-    let claim = ClaimOp {
-        prefix: b"d/".to_vec(),
-        criteria: long_lists(limits::CRITERIA_TERMS_MAX - 1),
-        order: Order::new(Vec::new()),
-        limit: 1,
-        lock_ms: 1_000,
-        patch: None,
-        guard: None,
-    };
+    let claim = ClaimOp { limit: 1, ..bounds::claim("d/", long_lists(limits::CRITERIA_TERMS_MAX - 1)) };
     let begun = Instant::now();
     let (replies, _) = measured(&mut store, &batch(2, &[Command::unnamed(Action::Claim(claim))]));
     let took = begun.elapsed();
@@ -448,13 +404,8 @@ fn refusals_that_say_much_keep_little_under_their_request_id() {
     let name = |nth: usize| format!("\"{nth}{}\"", "f".repeat(limits::PATH_BYTES_MAX - 8));
     let names: Vec<_> = (0..limits::RULE_FAULTS_MAX).map(name).collect();
     let rules = format!(r#"{{"required":[{}]}}"#, names.join(","));
-    let change = RulesChange::Set(Rules::read(&Json::parse(rules.as_bytes()).unwrap(), "").unwrap());
-    let op = RulesOp { name: CollectionName::new("d").unwrap(), expect: Expect::ANY, change };
-    measured(&mut store, &batch(1, &[Command::unnamed(Action::Rules(op))]));
-    let refused = |nth: usize| match document(&format!("d/{nth}"), "{}").action {
-        Action::Write(op) => op,
-        other => panic!("{other:?}"),
-    };
+    measured(&mut store, &batch(1, &[Command::unnamed(declare("d", &rules))]));
+    let refused = |nth: usize| write(format!("d/{nth}"), json("{}"));
     let bulk = Action::Bulk((0..150).map(refused).collect());
     let command = Command { request_id: Some(RequestId("b".into())), ..Command::unnamed(bulk) };
     let (replies, _) = measured(&mut store, &batch(1, std::slice::from_ref(&command)));
@@ -471,14 +422,6 @@ fn refusals_that_say_much_keep_little_under_their_request_id() {
     };
     assert_eq!(why(&again), why(&replies));
     store.check();
-}
-
-fn document(key: &str, text: &str) -> Command {
-    let mut command = put(key, text.into(), None);
-    if let Action::Write(WriteOp { change: Change::Put(value), .. }) = &mut command.action {
-        value.kind = ContentKind::Json;
-    }
-    command
 }
 
 /// Which kind of command it is. A new kind does not compile here: it needs a command at its limits below.
@@ -526,49 +469,25 @@ fn many_tasks() -> Action {
 /// A command of each kind at its limits, about entries of 1 MiB below `d/`, and tasks as large.
 fn commands_at_their_limits(session: SessionId) -> Vec<Action> {
     let key = |nth: usize| Key::new(format!("d/{nth:03}")).unwrap();
-    let write = |nth, change| match put(format!("d/{nth:03}"), Vec::new(), None).action {
-        Action::Write(op) => WriteOp { change, return_previous: true, ..op },
-        other => panic!("{other:?}"),
-    };
-    let largest = Value { kind: ContentKind::Bytes, data: vec![b'y'; limits::VALUE_BYTES_MAX] };
-    let (prefix, lock) = (b"d/".to_vec(), LockName { space: LockSpace::Election, name: name("leader") });
+    let write = |nth, change| WriteOp { return_previous: true, ..write(format!("d/{nth:03}"), change) };
+    let largest = bytes(vec![b'y'; limits::VALUE_BYTES_MAX]);
+    let lock = LockName { space: LockSpace::Election, name: name("leader") };
     let proclaimed = Value { kind: ContentKind::Bytes, data: vec![b'v'; limits::PROCLAIMED_BYTES_MAX] };
     let (worker, queue) = ("w".repeat(limits::TASK_WORKER_BYTES_MAX), QueueName::new("q").unwrap());
-    let rules = Rules::read(&Json::parse(br#"{"indexes":[["a"],["b"]]}"#).unwrap(), "").unwrap();
     let grant = |nth| Grant { permission: Permission::Read, prefix: long_key(&format!("{nth:02}")) };
     let grants = (0..limits::ROLE_GRANTS_MAX).map(grant).collect();
     vec![
-        Action::Write(write(0, Change::Put(largest))),
+        Action::Write(write(0, largest)),
         Action::Txn(Txn { then: (0..24).map(|nth| Step::Get(key(nth))).collect(), ..Txn::default() }),
         Action::Txn(Txn {
             then: (0..24).map(|nth| Step::Write(write(nth, Change::Touch))).collect(),
             ..Txn::default()
         }),
-        Action::Claim(ClaimOp {
-            prefix: prefix.clone(),
-            criteria: Criteria::default(),
-            order: Order::new(Vec::new()),
-            limit: limits::CLAIM_LIMIT_MAX,
-            lock_ms: 1,
-            patch: None,
-            guard: None,
-        }),
+        Action::Claim(ClaimOp { lock_ms: 1, ..bounds::claim("d/", Criteria::default()) }),
         Action::Bulk((0..24).map(|nth| write(nth, Change::Lock(1))).collect()),
-        Action::Rules(RulesOp {
-            name: CollectionName::new("d").unwrap(),
-            expect: Expect::ANY,
-            change: RulesChange::Set(rules),
-        }),
+        declare("d", r#"{"indexes":[["a"],["b"]]}"#),
         Action::Maintain(Maintenance::Indexes { rows_max: u32::MAX }),
-        Action::Where(WhereOp {
-            prefix,
-            criteria: Criteria::default(),
-            condition: Criteria::default(),
-            change: WhereChange::Remove,
-            limit: limits::WHERE_LIMIT_MAX,
-            after: None,
-            guard: None,
-        }),
+        Action::Where(found("d/", Criteria::default(), WhereChange::Remove)),
         Action::Maintain(Maintenance::ExpireDue { limit: u32::MAX }),
         Action::Maintain(Maintenance::Compact { revision: u64::MAX, groups_max: u32::MAX }),
         Action::Numbers(NumbersOp { name: SequenceName::new("s").unwrap(), count: limits::NUMBERS_MAX }),

@@ -1,14 +1,13 @@
 //! The work that one command does on documents, in steps: the dearest command of each kind is refused and changes nothing, and all steps
 //! count for the batch.
 
-use crate::machine_support::bounds::{keep, put};
+use crate::machine_support::bounds::{self, keep};
 use crate::machine_support::{Store, batch};
 use quorate_machine::document::path::{Field, MetaField};
 use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch, Steps, Subject, TooDear};
 use quorate_machine::keyspace::family;
 use quorate_machine::limits;
 use quorate_machine::machine::{self, Applier};
-use quorate_machine::rules::{CollectionName, Rules};
 use quorate_machine::types::*;
 
 /// Elements of the list that conditions look through and patches move.
@@ -50,15 +49,11 @@ fn list_of(elements: usize) -> String {
 }
 
 fn write(key: &str, change: Change, condition: Criteria) -> WriteOp {
-    match put(key, Vec::new(), None).action {
-        Action::Write(op) => WriteOp { change, condition, ..op },
-        other => panic!("{other:?}"),
-    }
+    WriteOp { condition, ..bounds::write(key, change) }
 }
 
 fn document(key: &str, text: String) -> WriteOp {
-    let value = Value { kind: ContentKind::Json, data: text.into_bytes() };
-    write(key, Change::Put(value), Criteria::default())
+    bounds::write(key, bounds::json(text))
 }
 
 fn touch(key: &str, condition: Criteria) -> WriteOp {
@@ -70,27 +65,11 @@ fn check(key: &str, condition: Criteria) -> Check {
 }
 
 fn where_op(criteria: Criteria, change: WhereChange) -> WhereOp {
-    WhereOp {
-        prefix: b"d/".to_vec(),
-        criteria,
-        condition: Criteria::default(),
-        change,
-        limit: limits::WHERE_LIMIT_MAX,
-        after: None,
-        guard: None,
-    }
+    bounds::found("d/", criteria, change)
 }
 
 fn claim(criteria: Criteria, patch: Option<Patch>) -> Action {
-    Action::Claim(ClaimOp {
-        prefix: b"d/".to_vec(),
-        criteria,
-        order: Order::new(Vec::new()),
-        limit: limits::CLAIM_LIMIT_MAX,
-        lock_ms: 1_000,
-        patch,
-        guard: None,
-    })
+    Action::Claim(ClaimOp { patch, ..bounds::claim("d/", criteria) })
 }
 
 /// Applies one command, and fails where it takes more than one may.
@@ -273,9 +252,7 @@ fn a_merge_counts_what_it_puts_in_order_and_looks_for() {
 
 /// Gives the entries of `d/` rules.
 fn declare(store: &mut Store, text: &str) {
-    let change = RulesChange::Set(Rules::read(&json(text), "").unwrap());
-    let name = CollectionName::new("d").unwrap();
-    let outcome = applied(store, Action::Rules(RulesOp { name, expect: Expect::ANY, change }));
+    let outcome = applied(store, bounds::declare("d", text));
     assert!(matches!(outcome, Outcome::RulesSet(Some(_))), "{outcome:?}");
 }
 

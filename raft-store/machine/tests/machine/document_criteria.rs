@@ -1,13 +1,13 @@
-//! What criteria mean: tables that read as the specification, and a slow model.
+//! What criteria mean: the tables of `testscripts/documents/criteria_*`, and a slow model.
 //!
 //! The seed of a failure is printed by proptest; `PROPTEST_CASES` sets how many are tried.
 
 use std::cmp::Ordering;
 
-use crate::document_support::{NUMBERS, json, number_texts, objects, texts};
+use crate::document_support::{NUMBERS, json, number_texts, objects, places, table, texts, values};
 use proptest::prelude::*;
 use quorate_machine::document::path::Field;
-use quorate_machine::document::{Criteria, Fault, FaultKind, Json, Order, OrderField, Subject, Unmet, like_matches};
+use quorate_machine::document::{Criteria, Json, Order, OrderField, Subject, Unmet, like_matches};
 use quorate_machine::types::{EntryMeta, Key};
 use quorate_machine::{codec, limits};
 
@@ -31,8 +31,9 @@ fn criteria(text: &str) -> Criteria {
     Criteria::read(&json(text), "/if").unwrap_or_else(|faults| panic!("{text}: {faults:?}"))
 }
 
+/// A criterion; `-` is no value.
 fn predicate(field: &str, op: &str, value: &str) -> Criteria {
-    let value = if value.is_empty() { String::new() } else { format!(",\"value\":{value}") };
+    let value = if value == "-" { String::new() } else { format!(",\"value\":{value}") };
     criteria(&format!("[{{\"field\":\"{field}\",\"op\":\"{op}\"{value}}}]"))
 }
 
@@ -61,57 +62,43 @@ fn unmet(criteria: &Criteria, document: &str) -> Vec<(String, Option<String>)> {
     reasons.into_iter().map(|Unmet { pointer, actual }| (pointer, actual.map(|actual| actual.text))).collect()
 }
 
-fn faults(text: &str) -> Vec<(String, FaultKind)> {
-    let faults = Criteria::read(&json(text), "/if").expect_err(text);
-    faults.into_iter().map(|Fault { pointer, kind, .. }| (pointer, kind)).collect()
+fn faults(text: &str) -> String {
+    places(&Criteria::read(&json(text), "/if").expect_err(text))
+}
+
+/// Checks of what each row of a table holds. Its last cell says so, its first ones are a field, if none is given, an operator and a value.
+fn check_table(name: &str, field: Option<&str>, subjects: &[Subject<'_>]) {
+    for row in table(name) {
+        let (field, op, value, holds) = match (field, &row[..]) {
+            (Some(field), [op, value, holds]) => (field, op, value, holds),
+            (None, [field, op, value, holds]) => (field.as_str(), op, value, holds),
+            _ => panic!("{name}: {row:?}"),
+        };
+        if holds == "refused" {
+            let text = format!("[{{\"field\":\"{field}\",\"op\":\"{op}\",\"value\":{value}}}]");
+            assert!(Criteria::read(&json(&text), "/if").is_err(), "{text}");
+            continue;
+        }
+        let criteria = predicate(field, op, value);
+        let expected: Vec<_> = holds.split(' ').map(|held| held == "yes").collect();
+        let held: Vec<_> = subjects.iter().map(|subject| criteria.hold(subject)).collect();
+        assert_eq!(held, expected, "{field} {op} {value}");
+        let held: Vec<_> = subjects.iter().map(|subject| criteria.ready().hold(subject)).collect();
+        assert_eq!(held, expected, "{field} {op} {value}, made ready");
+        assert!(!criteria.needs_document());
+        assert_eq!(codec::decode::<Criteria>(&codec::encode(&criteria)).unwrap(), criteria);
+    }
 }
 
 #[test]
 fn each_operator_means_what_the_table_says() {
-    // Operator, value, fields of which it holds, fields of which it does not.
-    let table: &[(&str, &str, &[&str], &[&str])] = &[
-        ("eq", "1", &["1", "1.0", "10e-1"], &["2", "\"1\"", "true", "[1]", "null"]),
-        ("eq", "\"a\"", &["\"a\"", "\"\\u0061\""], &["\"A\"", "\"a \"", "[\"a\"]"]),
-        ("eq", "null", &["null"], &["0", "false", "\"\"", "[]"]),
-        ("eq", "true", &["true"], &["false", "1", "\"true\""]),
-        ("eq", "{\"x\":1,\"y\":[2]}", &["{\"y\":[2.0],\"x\":1}"], &["{\"x\":1}", "{\"x\":1,\"y\":[2],\"z\":0}", "[]"]),
-        ("eq", "[1,2]", &["[1,2]", "[1.0,2]"], &["[2,1]", "[1]", "[1,2,3]", "1"]),
-        ("neq", "1", &["2", "\"1\"", "true", "null", "[1]", "{}"], &["1", "1.0"]),
-        ("lt", "10", &["9", "9.99", "-1e300"], &["10", "10.0", "11", "\"9\"", "null", "false", "[]", "{}"]),
-        ("lt", "\"b\"", &["\"a\"", "\"\"", "\"B\""], &["\"b\"", "\"ba\"", "1", "null"]),
-        ("lte", "10", &["9", "10", "10.0"], &["10.5", "\"10\"", "null"]),
-        ("gt", "9007199254740992", &["9007199254740993"], &["9007199254740992.0", "9007199254740993.0"]),
-        ("gt", "\"Z\"", &["\"a\"", "\"é\""], &["\"Z\"", "\"A\"", "91"]),
-        ("gte", "18446744073709551615", &["18446744073709551615", "1.8446744073709552e19"], &["18446744073709551614"]),
-        ("in", "[1,\"a\",null]", &["1.0", "\"a\"", "null"], &["2", "\"1\"", "[1]", "false"]),
-        ("in", "[]", &[], &["1", "null", "[]"]),
-        ("nin", "[1,\"a\"]", &["2", "null", "[1]", "\"1\""], &["1.0", "\"a\""]),
-        ("between", "[1,3]", &["1", "2.5", "3", "3.0"], &["0.999", "3.001", "\"2\"", "null"]),
-        ("between", "[\"b\",\"c\"]", &["\"b\"", "\"bz\"", "\"c\""], &["\"a\"", "\"ca\"", "2"]),
-        ("between", "[3,1]", &[], &["1", "2", "3"]),
-        ("exists", "", &["1", "null", "[]", "false"], &[]),
-        ("nexists", "", &[], &["1", "null", "[]", "false"]),
-        (
-            "contains",
-            "\"b\"",
-            &["\"abc\"", "\"b\"", "[\"a\",\"b\"]"],
-            &["\"B\"", "[\"abc\"]", "{\"b\":1}", "null", "1"],
-        ),
-        ("contains", "\"\"", &["\"abc\"", "\"\"", "[\"\"]"], &["[]", "[\"a\"]"]),
-        ("contains", "2", &["[1,2.0]"], &["\"2\"", "2", "[[2]]", "{\"2\":2}"]),
-        ("contains", "{\"x\":1}", &["[0,{\"x\":1.0}]"], &["{\"x\":1}", "[{\"x\":1,\"y\":1}]"]),
-        ("ncontains", "\"b\"", &["\"B\"", "[\"abc\"]", "{\"b\":1}", "null", "1"], &["\"abc\"", "[\"a\",\"b\"]"]),
-        ("starts", "\"ab\"", &["\"ab\"", "\"abc\""], &["\"xab\"", "\"a\"", "[\"ab\"]", "null"]),
-        ("ends", "\"bc\"", &["\"bc\"", "\"abc\""], &["\"bcx\"", "\"c\"", "[\"bc\"]", "null"]),
-        ("like", "\"a%z\"", &["\"az\"", "\"a to z\""], &["\"a\"", "\"az \"", "[\"az\"]", "1"]),
-    ];
-    for (op, value, hold, do_not) in table {
+    for row in table("criteria_operators") {
+        let [op, value, hold, do_not] = &row[..] else { panic!("{row:?}") };
         let criteria = predicate("x", op, value);
-        for field in *hold {
-            assert!(holds(&criteria, &format!("{{\"x\":{field}}}")), "{field} {op} {value}");
-        }
-        for field in *do_not {
-            assert!(!holds(&criteria, &format!("{{\"x\":{field}}}")), "{field} {op} {value}");
+        for (fields, expected) in [(hold, true), (do_not, false)] {
+            for field in values(fields) {
+                assert_eq!(holds(&criteria, &format!("{{\"x\":{field}}}")), expected, "{field} {op} {value}");
+            }
         }
     }
 }
@@ -127,8 +114,8 @@ const ALL: [(&str, &str); 16] = [
     ("in", "[1]"),
     ("nin", "[1]"),
     ("between", "[1,2]"),
-    ("exists", ""),
-    ("nexists", ""),
+    ("exists", "-"),
+    ("nexists", "-"),
     ("contains", "1"),
     ("ncontains", "1"),
     ("starts", "\"\""),
@@ -154,38 +141,8 @@ fn of_a_missing_field_only_the_negative_operators_hold() {
 fn metadata_can_be_compared() {
     let key = key();
     let entry = subject(&key, None);
-    let locked = Subject { is_locked: true, ..entry };
-    let absent = Subject { meta: None, ..entry };
-    // Field, operator, value; of an entry, of a locked one, of a key without one.
-    for (field, op, value, expected) in [
-        ("$key", "eq", "\"orders/o1\"", [true, true, true]),
-        ("$key", "starts", "\"orders/\"", [true, true, true]),
-        ("$cas", "eq", "\"12\"", [true, false, false]),
-        ("$cas", "neq", "\"12\"", [false, true, true]),
-        ("$cas", "eq", "null", [false, true, false]),
-        ("$cas", "in", "[\"11\",\"12\"]", [true, false, false]),
-        ("$cas", "eq", "12", [true, false, false]),
-        ("$cas", "in", "[11,12]", [true, false, false]),
-        ("$cas", "exists", "", [true, true, false]),
-        ("$version", "eq", "3", [true, true, false]),
-        ("$version", "gte", "3.0", [true, true, false]),
-        ("$create_revision", "between", "[5,6]", [true, true, false]),
-        ("$mod_revision", "lt", "9", [false, false, false]),
-        ("$create_revision", "between", "[\"5\",6]", [true, true, false]),
-        ("$mod_revision", "lt", "\"9\"", [false, false, false]),
-        ("$mod_revision", "lte", "\"12\"", [true, true, false]),
-        ("$mod_revision", "exists", "", [true, true, false]),
-        ("$mod_revision", "nexists", "", [false, false, true]),
-        ("$exists", "eq", "true", [true, true, false]),
-        ("$exists", "eq", "false", [false, false, true]),
-        ("$locked", "eq", "false", [true, false, true]),
-        ("$locked", "neq", "false", [false, true, false]),
-    ] {
-        let criteria = predicate(field, op, value);
-        let found = [entry, locked, absent].map(|subject| criteria.hold(&subject));
-        assert_eq!(found, expected, "{field} {op} {value}");
-        assert!(!criteria.needs_document());
-    }
+    let (locked, absent) = (Subject { is_locked: true, ..entry }, Subject { meta: None, ..entry });
+    check_table("criteria_metadata", None, &[entry, locked, absent]);
     assert!(holds(&predicate("/$key", "eq", "1"), "{\"$key\":1}"));
 }
 
@@ -195,44 +152,10 @@ fn when_an_entry_expires_can_be_compared_with_times_in_either_form() {
     // A second from now by the cluster clock.
     let meta = EntryMeta { expires_at: Some(CLOCK + 1_000), ..META };
     let lasting = subject(&key, None);
-    let fleeting = Subject { meta: Some(&meta), ..lasting };
-    let absent = Subject { meta: None, ..lasting };
-    // Operator, value; of an entry that expires, of one that does not, of a key without one.
-    for (op, value, expected) in [
-        ("exists", "", [true, false, false]),
-        ("nexists", "", [false, true, true]),
-        ("eq", "\"2026-11-21T01:06:01.123Z\"", [true, false, false]),
-        ("eq", "\"2026-11-21T02:06:01.123+01:00\"", [true, false, false]),
-        ("eq", "1795223161123", [true, false, false]),
-        ("neq", "1795223161123", [false, true, true]),
-        ("lt", "1795223161124", [true, false, false]),
-        ("gt", "{\"now\":true}", [true, false, false]),
-        ("lte", "{\"now\":true}", [false, false, false]),
-        ("between", "[{\"now\":true},\"2026-11-21T01:07:00Z\"]", [true, false, false]),
-        ("in", "[0,1,2,3,1795223161123]", [true, false, false]),
-    ] {
-        let criteria = predicate("$expires_at", op, value);
-        let found = [fleeting, lasting, absent].map(|subject| criteria.hold(&subject));
-        assert_eq!(found, expected, "{op} {value}");
-        assert_eq!([fleeting, lasting, absent].map(|subject| criteria.ready().hold(&subject)), expected);
-        assert!(!criteria.needs_document());
-        assert_eq!(codec::decode::<Criteria>(&codec::encode(&criteria)).unwrap(), criteria);
-    }
+    let (fleeting, absent) = (Subject { meta: Some(&meta), ..lasting }, Subject { meta: None, ..lasting });
+    check_table("criteria_expiry", Some("$expires_at"), &[fleeting, lasting, absent]);
     let unmet = predicate("$expires_at", "lt", "0").unmet(&fleeting, "/if");
     assert_eq!(unmet[0].actual.as_ref().unwrap().text, "\"2026-11-21T01:06:01.123Z\"");
-    for (op, value) in [
-        ("eq", "\"soon\""),
-        ("eq", "1.5"),
-        ("gt", "true"),
-        ("in", "[null]"),
-        ("lt", "1e300"),
-        ("eq", "253402300800000"),
-        ("starts", "\"2026\""),
-        ("contains", "1"),
-    ] {
-        let text = format!("[{{\"field\":\"$expires_at\",\"op\":\"{op}\",\"value\":{value}}}]");
-        assert!(Criteria::read(&json(&text), "/if").is_err(), "{text}");
-    }
 }
 
 #[test]
@@ -277,43 +200,13 @@ fn now_is_a_number_beside_numbers_and_a_time_beside_times() {
 
 #[test]
 fn terms_combine_and_the_reason_is_named() {
-    let is = |field: &str, value: i32| format!("{{\"field\":\"{field}\",\"op\":\"eq\",\"value\":{value}}}");
-    let (a, b, c) = (is("a", 1), is("b", 1), is("c", 1));
-    // Criteria, document, what made it fail.
-    type Reasons<'a> = &'a [(&'a str, Option<&'a str>)];
-    let table: &[(String, &str, Reasons<'_>)] = &[
-        ("[]".to_owned(), "{}", &[]),
-        (format!("[{a},{b}]"), r#"{"a":1,"b":1}"#, &[]),
-        (format!("[{a},{b},{c}]"), r#"{"a":1,"b":2,"c":3}"#, &[("/if/1", Some("2"))]),
-        (format!("[{a}]"), "{}", &[("/if/0", None)]),
-        (format!("[{{\"any\":[{a},{b}]}}]"), r#"{"a":2,"b":1}"#, &[]),
-        (
-            format!("[{c},{{\"any\":[{a},{b}]}}]"),
-            r#"{"b":"x","c":1}"#,
-            &[("/if/1/any/0", None), ("/if/1/any/1", Some("\"x\""))],
-        ),
-        (format!("[{{\"not\":{a}}}]"), r#"{"a":2}"#, &[]),
-        (format!("[{{\"not\":{a}}}]"), r#"{"a":1.0}"#, &[("/if/0/not", Some("1.0"))]),
-        (format!("[{{\"not\":{{\"any\":[{a},{b}]}}}}]"), r#"{"a":2,"b":1}"#, &[("/if/0/not/any/1", Some("1"))]),
-        (
-            format!("[{{\"not\":{{\"all\":[{a},{b}]}}}}]"),
-            r#"{"a":1,"b":1}"#,
-            &[("/if/0/not/all/0", Some("1")), ("/if/0/not/all/1", Some("1"))],
-        ),
-        (format!("[{{\"not\":{{\"any\":[{a},{b}]}}}}]"), r#"{"a":1,"b":1}"#, &[("/if/0/not/any/0", Some("1"))]),
-        (format!("[{{\"all\":[{a},{b},{c}]}}]"), r#"{"a":1,"b":2,"c":3}"#, &[("/if/0/all/1", Some("2"))]),
-        (format!("[{{\"not\":{{\"not\":{a}}}}}]"), r#"{"a":3}"#, &[("/if/0/not/not", Some("3"))]),
-        (
-            format!("[{{\"any\":[{{\"all\":[{a},{b}]}},{{\"all\":[{b},{c}]}}]}}]"),
-            r#"{"a":1,"b":2,"c":1}"#,
-            &[("/if/0/any/0/all/1", Some("2")), ("/if/0/any/1/all/0", Some("2"))],
-        ),
-    ];
-    for (text, document, expected) in table {
-        let expected: Vec<_> =
-            expected.iter().map(|(pointer, actual)| ((*pointer).to_owned(), actual.map(String::from))).collect();
-        assert_eq!(holds(&criteria(text), document), expected.is_empty(), "{text} of {document}");
-        assert_eq!(unmet(&criteria(text), document), expected, "{text} of {document}");
+    for row in table("criteria_reasons") {
+        let [text, document, expected] = &row[..] else { panic!("{row:?}") };
+        let reasons = unmet(&criteria(text), document).into_iter();
+        let reasons: Vec<_> =
+            reasons.map(|(at, actual)| format!("{at} {}", actual.unwrap_or("missing".into()))).collect();
+        assert_eq!(reasons, values(expected), "{text} of {document}");
+        assert_eq!(holds(&criteria(text), document), reasons.is_empty(), "{text} of {document}");
     }
 }
 
@@ -343,58 +236,24 @@ fn what_a_refusal_shows_is_bounded() {
 
 #[test]
 fn each_fault_of_a_criteria_list_is_told_with_its_place() {
-    use FaultKind::{Invalid, UnknownField};
-
-    let p = |rest: &str| format!("[{{\"field\":\"a\",{rest}}}]");
+    for row in table("criteria_faults") {
+        assert_eq!(faults(&row[0]), row[1], "{}", row[0]);
+    }
+    let a = |rest: &str| format!("[{{\"field\":\"a\",\"op\":{rest}}}]");
+    for long in
+        [format!("\"like\",\"value\":\"{}\"", "_".repeat(65)), format!("\"in\",\"value\":[{}0]", "0,".repeat(1_000))]
+    {
+        assert_eq!(faults(&a(&long)), "/if/0/value", "{long}");
+    }
     let deep = |depth| {
         let inner = "{\"field\":\"a\",\"op\":\"exists\"}";
         format!("[{}{inner}{}]", "{\"not\":".repeat(depth), "}".repeat(depth))
     };
     let wide = |count| format!("[{}]", vec!["{\"field\":\"a\",\"op\":\"exists\"}"; count].join(","));
-    for (text, expected) in [
-        ("{}".to_owned(), vec![("/if", Invalid)]),
-        ("[1]".to_owned(), vec![("/if/0", Invalid)]),
-        ("[{}]".to_owned(), vec![("/if/0/field", Invalid), ("/if/0/op", Invalid)]),
-        (p("\"op\":\"is\",\"value\":1"), vec![("/if/0/op", Invalid)]),
-        (p("\"op\":1,\"value\":1"), vec![("/if/0/op", Invalid)]),
-        (p("\"op\":\"eq\""), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"exists\",\"value\":true"), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"lt\",\"value\":null"), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"in\",\"value\":1"), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"between\",\"value\":[1]"), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"between\",\"value\":[1,\"2\"]"), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"starts\",\"value\":1"), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"like\",\"value\":\"a\\\\\""), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"like\",\"value\":\"\\\\a\""), vec![("/if/0/value", Invalid)]),
-        (p(&format!("\"op\":\"like\",\"value\":\"{}\"", "_".repeat(65))), vec![("/if/0/value", Invalid)]),
-        (p(&format!("\"op\":\"in\",\"value\":[{}0]", "0,".repeat(1_000))), vec![("/if/0/value", Invalid)]),
-        (p("\"op\":\"eq\",\"value\":1,\"x\":1"), vec![("/if/0/x", UnknownField)]),
-        ("[{\"any\":[],\"op\":\"eq\"}]".to_owned(), vec![("/if/0/op", UnknownField), ("/if/0/any", Invalid)]),
-        ("[{\"not\":[]}]".to_owned(), vec![("/if/0/not", Invalid)]),
-        ("[{\"all\":[{\"any\":1}]}]".to_owned(), vec![("/if/0/all/0/any", Invalid)]),
-        ("[{\"field\":\"a..b\",\"op\":\"eq\",\"value\":1}]".to_owned(), vec![("/if/0/field", Invalid)]),
-        ("[{\"field\":\"$new\",\"op\":\"eq\",\"value\":1}]".to_owned(), vec![("/if/0/field", Invalid)]),
-        ("[{\"field\":\"$cas\",\"op\":\"lt\",\"value\":\"7\"}]".to_owned(), vec![("/if/0/value", Invalid)]),
-        ("[{\"field\":\"$cas\",\"op\":\"eq\",\"value\":7.5}]".to_owned(), vec![("/if/0/value", Invalid)]),
-        ("[{\"field\":\"$mod_revision\",\"op\":\"eq\",\"value\":\"07\"}]".to_owned(), vec![("/if/0/value", Invalid)]),
-        ("[{\"field\":\"$version\",\"op\":\"eq\",\"value\":\"7\"}]".to_owned(), vec![("/if/0/value", Invalid)]),
-        (
-            "[{\"field\":\"$version\",\"op\":\"lt\",\"value\":{\"now\":true}}]".to_owned(),
-            vec![("/if/0/value", Invalid)],
-        ),
-        ("[{\"field\":\"$locked\",\"op\":\"eq\",\"value\":0}]".to_owned(), vec![("/if/0/value", Invalid)]),
-        (deep(limits::CRITERIA_DEPTH_MAX + 1), vec![("/if", Invalid)]),
-        (wide(limits::CRITERIA_TERMS_MAX + 1), vec![("/if", Invalid)]),
-        (
-            "[1,{\"field\":\"\",\"op\":\"x\"}]".to_owned(),
-            vec![("/if/0", Invalid), ("/if/1/field", Invalid), ("/if/1/op", Invalid)],
-        ),
-    ] {
-        let expected: Vec<_> = expected.into_iter().map(|(pointer, kind)| (pointer.to_owned(), kind)).collect();
-        assert_eq!(faults(&text), expected, "{text}");
-    }
+    assert_eq!(faults(&deep(limits::CRITERIA_DEPTH_MAX + 1)), "/if");
+    assert_eq!(faults(&wide(limits::CRITERIA_TERMS_MAX + 1)), "/if");
     let _within_the_bounds = (criteria(&deep(limits::CRITERIA_DEPTH_MAX)), criteria(&wide(limits::CRITERIA_TERMS_MAX)));
-    assert_eq!(faults(&format!("[{}1]", "1,".repeat(1_000))).len(), limits::READ_FAULTS_MAX);
+    assert_eq!(faults(&format!("[{}1]", "1,".repeat(1_000))).split(' ').count(), limits::READ_FAULTS_MAX);
 }
 
 #[test]
@@ -403,12 +262,12 @@ fn records_of_too_many_or_too_deep_terms_are_refused() {
     for depth in [limits::CRITERIA_DEPTH_MAX, limits::CRITERIA_DEPTH_MAX + 1, 1_000_000] {
         let mut record = codec::encode(&1_usize);
         record.extend(std::iter::repeat_n(3, depth));
-        let innermost = codec::encode(&predicate("a", "exists", ""));
+        let innermost = codec::encode(&predicate("a", "exists", "-"));
         record.extend_from_slice(&innermost[2..]);
         let fits = depth <= limits::CRITERIA_DEPTH_MAX;
         assert_eq!(codec::decode::<Criteria>(&record).is_ok(), fits, "depth {depth}");
     }
-    let one = codec::encode(&predicate("a", "exists", ""));
+    let one = codec::encode(&predicate("a", "exists", "-"));
     for count in [limits::CRITERIA_TERMS_MAX, limits::CRITERIA_TERMS_MAX + 1, usize::MAX] {
         let mut record = codec::encode(&count);
         record.extend(one[2..].repeat(count.min(1_000)));
@@ -453,55 +312,12 @@ fn named(key: &Key) -> Subject<'_> {
 #[test]
 fn a_key_is_compared_by_its_bytes() {
     let keys = [&b"e/\xFD"[..], b"e/\xFF", "e/\u{FFFD}".as_bytes(), b"e/a"].map(|key| Key::new(key).unwrap());
-    for (op, value, expected) in [
-        ("eq", "\"e/\u{FFFD}\"", [false, false, true, false]),
-        ("neq", "\"e/\u{FFFD}\"", [true, true, false, true]),
-        ("eq", r#"{"base64":"ZS//"}"#, [false, true, false, false]),
-        ("eq", r#"{"base64":"ZS9h"}"#, [false, false, false, true]),
-        ("in", r#"[{"base64":"ZS//"},{"base64":"ZS/9"}]"#, [true, true, false, false]),
-        ("in", r#"["1","2","3","e/a",{"base64":"ZS//"}]"#, [false, true, false, true]),
-        ("nin", r#"["1","2","3","e/a",{"base64":"ZS//"}]"#, [true, false, true, false]),
-        ("lt", r#"{"base64":"ZS/9"}"#, [false, false, true, true]),
-        ("lte", r#"{"base64":"ZS/9"}"#, [true, false, true, true]),
-        ("gt", "\"e/\u{FFFD}\"", [true, true, false, false]),
-        ("gte", r#"{"base64":"ZS//"}"#, [false, true, false, false]),
-        ("between", r#"["e/b",{"base64":"ZS/9"}]"#, [true, false, true, false]),
-        ("contains", r#"{"base64":"L/8="}"#, [false, true, false, false]),
-        // A part of the three bytes of U+FFFD.
-        ("contains", r#"{"base64":"vw=="}"#, [false, false, true, false]),
-        ("ncontains", r#"{"base64":"L/8="}"#, [true, false, true, true]),
-        ("starts", "\"e/\"", [true, true, true, true]),
-        ("starts", r#"{"base64":"ZS/v"}"#, [false, false, true, false]),
-        ("ends", r#"{"base64":"/w=="}"#, [false, true, false, false]),
-        ("ends", "\"\u{FFFD}\"", [false, false, true, false]),
-        ("like", "\"e/_\"", [true, true, true, true]),
-        ("like", "\"_/%\"", [true, true, true, true]),
-        ("like", "\"%\u{FFFD}\"", [false, false, true, false]),
-        ("like", "\"%e%\u{FFFD}%\"", [false, false, true, false]),
-        ("exists", "", [true, true, true, true]),
-        ("nexists", "", [false, false, false, false]),
-    ] {
-        let criteria = predicate("$key", op, value);
-        let held = keys.each_ref().map(|key| criteria.hold(&named(key)));
-        assert_eq!(held, expected, "$key {op} {value}");
-        assert_eq!(keys.each_ref().map(|key| criteria.ready().hold(&named(key))), expected, "$key {op} {value}");
-        assert_eq!(codec::decode::<Criteria>(&codec::encode(&criteria)).unwrap(), criteria);
-    }
+    check_table("criteria_keys", Some("$key"), &keys.each_ref().map(named));
     let shown = keys.each_ref().map(|key| {
         let unmet = predicate("$key", "eq", "\"other\"").unmet(&named(key), "/if");
         unmet[0].actual.as_ref().unwrap().text.clone()
     });
     assert_eq!(shown, [r#"{"base64":"ZS/9"}"#, r#"{"base64":"ZS//"}"#, "\"e/\u{FFFD}\"", "\"e/a\""]);
-    for (pointer, text) in [
-        ("/if/0/value", r#"[{"field":"$key","op":"eq","value":{"base64":"?"}}]"#),
-        ("/if/0/value/1", r#"[{"field":"$key","op":"in","value":["a",{"base64":"?"}]}]"#),
-        ("/if/0/value", r#"[{"field":"$key","op":"eq","value":{"base64":"","x":1}}]"#),
-        ("/if/0/value", r#"[{"field":"$key","op":"eq","value":{"base64":1}}]"#),
-        ("/if/0/value", r#"[{"field":"$key","op":"like","value":{"base64":"/w=="}}]"#),
-        ("/if/0/value", r#"[{"field":"$expires_at","op":"eq","value":{"base64":"/w=="}}]"#),
-    ] {
-        assert_eq!(faults(text), [(pointer.to_owned(), FaultKind::Invalid)], "{text}");
-    }
     // Beside a field of a document it is a value like others.
     assert!(holds(&predicate("x", "eq", r#"{"base64":"/w=="}"#), r#"{"x":{"base64":"/w=="}}"#));
 }

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::machine_support::access::{role, user};
+use crate::machine_support::bounds::put;
 use crate::machine_support::{Store, batch};
 use proptest::prelude::*;
 use quorate_machine::access::{Grant, Permission};
-use quorate_machine::document::Criteria;
 use quorate_machine::keyspace::family;
 use quorate_machine::limits;
 use quorate_machine::types::*;
@@ -91,17 +91,7 @@ fn ops() -> impl Strategy<Value = AccessOp> {
 
 /// A command, and how many changes of access ago it was authorised; `None` where nobody asked for that.
 fn commands() -> impl Strategy<Value = (Action, Option<usize>)> {
-    let write = WriteOp {
-        key: Key::new("k").unwrap(),
-        expect: Expect::ANY,
-        condition: Criteria::default(),
-        change: Change::Put(Value { kind: ContentKind::Bytes, data: vec![1] }),
-        expiry: Expiry::Never,
-        return_previous: false,
-        session: None,
-        guard: None,
-    };
-    let action = prop_oneof![4 => ops().prop_map(Action::Access), 1 => Just(Action::Write(write))];
+    let action = prop_oneof![4 => ops().prop_map(Action::Access), 1 => Just(put("k", vec![1], None).action)];
     (action, prop_oneof![Just(None), Just(Some(0)), Just(Some(0)), (1..3_usize).prop_map(Some)])
 }
 

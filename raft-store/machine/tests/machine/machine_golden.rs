@@ -4,7 +4,8 @@
 //! in an apply call of its own. Input lines:
 //!
 //! ```text
-//! @CLOCK                    moves the cluster clock
+//! @CLOCK                    moves the cluster clock, and with it the wall clock
+//! wall MS                   what the wall clock is in this block, whatever it was before
 //! OP KEY [VALUE] [OPTION…]  OP: insert upsert replace patch remove touch lock extend unlock; MS follows the latter but
 //!                           unlock; a value `b:…` is bytes, `size:N` N bytes
 //!                           OPTION: if=absent|present|CAS|any:CAS,…|none:CAS,…  where=CRITERIA  ttl=MS  keep  never  usual  prev
@@ -25,6 +26,7 @@
 //! task QUEUE claim [limit=N] [lease=MS] [worker=NAME] [id=ID]
 //! task QUEUE extend|complete|fail ID TOKEN [lease=MS] [error=TEXT] [retry=MS] [die] [back] [id=ID]
 //! task QUEUE cancel ID | requeue ID | requeue limit=N | plan ID SEEN [due=MS]
+//! quota default|principal/NAME|prefix/TEXT none|[sessions=N] [locks=N] [entries=N] [bytes=N] [tasks=N]
 //! indexes ROWS              Indexes
 //! level N                   RaiseLevel
 //! count_rows                Count
@@ -42,7 +44,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::machine_support::{Store, access, coordination, show};
+use crate::machine_support::{Store, access, coordination, show, tasks};
 use bytes::Bytes;
 use quorate_machine::document::path::Field;
 use quorate_machine::document::{Criteria, Json, Order, OrderField, Patch};
@@ -53,8 +55,8 @@ use quorate_machine::machine::{Sizes, Vars};
 use quorate_machine::rules::{CollectionName, Rules, SequenceName};
 use quorate_machine::types::{
     Action, Batch, Change, Check, ClaimOp, Command, ContentKind, Expect, Expiry, Key, Maintenance, NumbersOp, Outcome,
-    Presence, Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step, Txn, Value, WhereChange, WhereOp,
-    WriteOp,
+    Presence, QuotaBounds, QuotaOp, QuotaSubject, Rejection, Reply, RequestId, RulesChange, RulesOp, SessionId, Step,
+    Txn, Value, WhereChange, WhereOp, WriteOp,
 };
 use quorate_machine::{command_codec, machine};
 
@@ -130,6 +132,8 @@ fn batch_of(clock: &mut u64, commands: &[&str]) -> Batch {
         if let Some(moved) = line.strip_prefix('@') {
             *clock = moved.parse().unwrap();
             (batch.clock, batch.wall) = (*clock, 1_000_000 + *clock);
+        } else if let Some(wall) = line.strip_prefix("wall ") {
+            batch.wall = wall.parse().unwrap();
         } else if let Some(hex) = line.strip_prefix("garbage ") {
             batch.commands.push(Bytes::from(unhex(hex)));
         } else {
@@ -279,75 +283,63 @@ fn query(store: &Store, line: &str) -> String {
     }
 }
 
-/// Any command may say by which access revision it was authorised: `stamp=`.
+/// Any command may have a request id, a principal, and the access revision by which it was authorised: `stamp=`.
 fn command(line: &str) -> Command {
-    let (stamps, words): (Vec<&str>, Vec<&str>) = line.split(' ').partition(|word| word.starts_with("stamp="));
-    let stamp = stamps.first().map(|word| word["stamp=".len()..].parse().unwrap());
-    Command { access_revision: stamp, ..unstamped(&words) }
+    let option = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let is_own = |word: &&str| ["id=", "by=", "stamp="].iter().any(|name| word.starts_with(*name));
+    let words: Vec<&str> = line.split(' ').filter(|word| !is_own(word)).collect();
+    Command {
+        request_id: option("id").map(|id| RequestId(id.into())),
+        principal: option("by").unwrap_or_default().to_owned(),
+        action: action(&words),
+        access_revision: option("stamp").map(|stamp| stamp.parse().unwrap()),
+    }
 }
 
-fn unstamped(words: &[&str]) -> Command {
-    let plain = |what| Command {
-        request_id: None,
-        principal: String::new(),
-        action: Action::Maintain(what),
-        access_revision: None,
-    };
+fn action(words: &[&str]) -> Action {
     match words[0] {
-        "expire" => plain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
+        "expire" => Action::Maintain(Maintenance::ExpireDue { limit: words[1].parse().unwrap() }),
         "compact" => {
             let (revision, groups_max) = (words[1].parse().unwrap(), words[2].parse().unwrap());
-            plain(Maintenance::Compact { revision, groups_max })
+            Action::Maintain(Maintenance::Compact { revision, groups_max })
         }
-        "level" => plain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
-        "count_rows" => plain(Maintenance::Count),
-        "indexes" => plain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
+        "level" => Action::Maintain(Maintenance::RaiseLevel { level: words[1].parse().unwrap() }),
+        "count_rows" => Action::Maintain(Maintenance::Count),
+        "indexes" => Action::Maintain(Maintenance::Indexes { rows_max: words[1].parse().unwrap() }),
         "session" | "acquire" | "release" | "leave" | "listen" | "hangup" | "proclaim" | "enter" | "depart"
-        | "latch" | "count" | "unlatch" => coordination::command(words),
-        "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => access::command(words),
-        "task" => {
-            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
-            let request_id = words.iter().find_map(id);
-            let words: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("id=")).collect();
-            Command {
-                request_id,
-                principal: String::new(),
-                action: Action::Task(crate::machine_support::tasks::op(&words)),
-                access_revision: None,
-            }
-        }
-        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_command(words),
-        "bulk" | "txn" => {
-            let parts = parts(&words[1..]);
-            let action = match words[0] {
-                "bulk" => Action::Bulk(parts[1..].iter().map(|words| write_op(words).0).collect()),
-                _ => Action::Txn(txn(&parts[1..])),
-            };
-            let id = |word: &&str| word.strip_prefix("id=").map(|id| RequestId(id.into()));
-            let by = |word: &&str| word.strip_prefix("by=").map(str::to_owned);
-            let request_id = parts[0].iter().find_map(id);
-            Command {
-                request_id,
-                principal: parts[0].iter().find_map(by).unwrap_or_default(),
-                action,
-                access_revision: None,
-            }
-        }
-        _ => {
-            let (op, request_id, principal) = write_op(words);
-            Command { request_id, principal, action: Action::Write(op), access_revision: None }
-        }
+        | "latch" | "count" | "unlatch" => coordination::action(words),
+        "quota" => Action::Quota(quota(words)),
+        "user" | "unuser" | "role" | "unrole" | "token" | "untoken" => Action::Access(access::op(words)),
+        "task" => Action::Task(tasks::op(words)),
+        "claim" | "remove_where" | "patch_where" | "rules" | "numbers" => query_action(words),
+        "bulk" => Action::Bulk(parts(&words[1..])[1..].iter().map(|words| write_op(words)).collect()),
+        "txn" => Action::Txn(txn(&parts(&words[1..])[1..])),
+        _ => Action::Write(write_op(words)),
+    }
+}
+
+fn quota(words: &[&str]) -> QuotaOp {
+    let subject = match words[1].split_once('/') {
+        None => QuotaSubject::Default,
+        Some(("principal", name)) => QuotaSubject::Principal(name.into()),
+        Some((_, prefix)) => QuotaSubject::Prefix(unescape(prefix)),
+    };
+    let bound = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok());
+    let [sessions, locks, entries, bytes, tasks] = ["sessions", "locks", "entries", "bytes", "tasks"].map(bound);
+    match words.contains(&"none") {
+        true => QuotaOp::Remove(subject),
+        false => QuotaOp::Set { subject, bounds: QuotaBounds { sessions, locks, entries, bytes, tasks } },
     }
 }
 
 /// A command about what is found, a collection or a sequence.
-fn query_command(words: &[&str]) -> Command {
+fn query_action(words: &[&str]) -> Action {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let listed = |name: &str| option(name).map_or(Criteria::default(), criteria);
     let patch = option("patch").map(|patch| Patch::read(&json(patch), "/patch").unwrap());
     let guard = || option("guard").map(coordination::guard);
     let (prefix, limit) = (unescape(words[1]), option("limit").map_or(10, |limit| limit.parse().unwrap()));
-    let action = match words[0] {
+    match words[0] {
         "claim" => {
             let names = option("order").map_or(Vec::new(), |names| names.split(',').collect());
             let order = Order::new(names.into_iter().map(order_field).collect());
@@ -380,9 +372,7 @@ fn query_command(words: &[&str]) -> Command {
             let (criteria, condition) = (listed("where"), listed("if"));
             Action::Where(WhereOp { prefix, criteria, condition, change, limit, after, guard: guard() })
         }
-    };
-    let request_id = option("id").map(|id| RequestId(id.into()));
-    Command { request_id, principal: option("by").unwrap_or_default().to_owned(), action, access_revision: None }
+    }
 }
 
 fn criteria(list: &str) -> Criteria {
@@ -416,7 +406,7 @@ fn txn(parts: &[Vec<&str>]) -> Txn {
     for words in parts {
         match words[0] {
             "check" => {
-                let (op, ..) = write_op(&[&["touch"], &words[1..]].concat());
+                let op = write_op(&[&["touch"], &words[1..]].concat());
                 txn.checks.push(Check { key: op.key, expect: op.expect, condition: op.condition });
             }
             "then" => txn.then.push(step(&words[1..])),
@@ -431,11 +421,11 @@ fn step(words: &[&str]) -> Step {
     match words[0] {
         "get" => Step::Get(Key::new(unescape(words[1])).unwrap()),
         "(" => Step::Txn(self::txn(&parts(&words[1..words.len() - 1]))),
-        _ => Step::Write(write_op(words).0),
+        _ => Step::Write(write_op(words)),
     }
 }
 
-fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
+fn write_op(words: &[&str]) -> WriteOp {
     let line = words.join(" ");
     let mut words = words.iter().copied();
     let number = |word: Option<&str>| word.unwrap().parse::<u64>().unwrap();
@@ -453,9 +443,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     };
     let keeps = matches!(change, Change::Patch(_) | Change::Touch) || change.is_of_lock();
     let expiry = if keeps { Expiry::Keep } else { Expiry::Never };
-    let (expect, condition) = (Expect::ANY, Criteria::default());
-    let mut op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    let (mut request_id, mut principal) = (None, String::new());
+    let mut op = WriteOp { change, expiry, ..WriteOp::removal(key, false) };
     for option in words {
         match option.split_once('=').unwrap_or((option, "")) {
             ("if", "absent") => op.expect = Expect::ABSENT,
@@ -471,8 +459,6 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
             ("prev", _) => op.return_previous = true,
             ("session", id) => op.session = Some(SessionId(id.parse().unwrap())),
             ("guard", guard) => op.guard = Some(coordination::guard(guard)),
-            ("id", id) => request_id = Some(RequestId(id.into())),
-            ("by", name) => principal = name.into(),
             other => panic!("{other:?} in {line}"),
         }
     }
@@ -483,7 +469,7 @@ fn write_op(words: &[&str]) -> (WriteOp, Option<RequestId>, String) {
     };
     assert!([Presence::Any, presence].contains(&op.expect.presence), "it contradicts itself: {line}");
     op.expect.presence = presence;
-    (op, request_id, principal)
+    op
 }
 
 fn tokens(list: &str) -> Vec<u64> {

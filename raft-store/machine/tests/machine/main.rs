@@ -1,6 +1,7 @@
 //! The machine by its public face: commands in, replies and rows out.
 
 mod apply_bounds;
+mod codec_round_trips;
 mod command_steps;
 mod dearest;
 mod document_criteria;
@@ -10,7 +11,6 @@ mod document_values;
 mod lock_keys;
 mod machine_access;
 mod machine_collections;
-mod machine_coordination;
 mod machine_golden;
 mod machine_level;
 mod machine_members;
@@ -19,13 +19,11 @@ mod machine_quotas;
 mod machine_support;
 mod machine_tasks;
 mod memory_state;
-mod queries;
 mod range_steps;
 mod rules_conform;
 mod rules_read;
 mod rules_select;
 mod session_ends;
-mod stored_numbers;
 mod wall_clock;
 
 /// Some tests assert how much memory they take.

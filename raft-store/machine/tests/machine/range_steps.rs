@@ -1,6 +1,7 @@
-//! Steps over ranges of keys: what is no key has no entry, and a transaction changes each key once on the way that it takes.
+//! Steps over ranges of keys: bounds, and that a transaction changes each key once on the way that it takes. What they answer is compared
+//! with a model by the crossing of commands and states (`crossing/`).
 
-use crate::machine_support::bounds::put;
+use crate::machine_support::bounds::{bytes, put, write};
 use crate::machine_support::{Store, batch};
 use quorate_machine::keyspace::family;
 use quorate_machine::level;
@@ -23,19 +24,16 @@ fn txn(then: Vec<Step>) -> Command {
 }
 
 fn written(key: &str) -> Step {
-    match put(key, b"1".to_vec(), None).action {
-        Action::Write(op) => Step::Write(op),
-        other => panic!("{other:?}"),
-    }
+    Step::Write(write(key, bytes("1")))
 }
 
 fn removal(key: &[u8]) -> Step {
     Step::Remove(RemoveStep { range: KeyRange::of_key(key), return_previous: true })
 }
 
-fn list(range: KeyRange, at: Option<Revision>) -> Step {
-    let order = ListOrder::BY_KEY;
-    Step::List(ListStep { range, limit: 0, order, filter: RevisionFilter::ALL, shown: ListShown::Entries, at })
+fn list(range: KeyRange) -> Step {
+    let (order, filter) = (ListOrder::BY_KEY, RevisionFilter::ALL);
+    Step::List(ListStep { range, limit: 0, order, filter, shown: ListShown::Entries, at: None })
 }
 
 /// A branch whose one comparison holds, or does not.
@@ -71,7 +69,7 @@ fn what_is_too_long_for_a_key_has_no_entry() {
             with: Compared::Version(0),
         };
         let within = Branch { comparisons: vec![absent], then: vec![removal(&long)], otherwise: Vec::new() };
-        let steps = vec![removal(&long), list(KeyRange::of_key(&long), None), Step::Branch(within), written("beside")];
+        let steps = vec![removal(&long), list(KeyRange::of_key(&long)), Step::Branch(within), written("beside")];
         let reply = apply(&mut store, txn(steps));
         let Outcome::Txn(done) = reply.outcome else { panic!("{reply:?}") };
         let nothing = Removed { count: 0, entries: Vec::new() };
@@ -91,7 +89,7 @@ fn a_range_may_begin_and_end_with_what_is_too_long_for_a_key() {
         apply(&mut store, put(key, b"1".to_vec(), None));
     }
     let beyond = [longest.as_slice(), b"k"].concat();
-    let counted = |store: &mut Store, range| match apply(store, txn(vec![list(range, None)])).outcome {
+    let counted = |store: &mut Store, range| match apply(store, txn(vec![list(range)])).outcome {
         Outcome::Txn(done) => match &done.results[..] {
             [StepReply::Listed(listed)] => listed.count,
             other => panic!("{other:?}"),
@@ -111,7 +109,7 @@ fn what_a_transaction_listed_is_kept_only_where_it_is_short() {
         apply(&mut store, put(long(n), b"1".to_vec(), None));
     }
     let listing = |range: KeyRange, id: &str| {
-        let steps = vec![nested(true, vec![list(range, None)], vec![]), written(id)];
+        let steps = vec![nested(true, vec![list(range)], vec![]), written(id)];
         Command { request_id: Some(RequestId(id.into())), ..txn(steps) }
     };
     let results = |reply: &Reply| match &reply.outcome {
@@ -191,38 +189,4 @@ fn a_lock_and_a_removal_do_not_share_a_revision() {
     let lock = Step::Write(WriteOp { change: Change::Lock(1_000), ..WriteOp::removal(Key::new("a").unwrap(), false) });
     let steps = vec![nested(true, vec![lock], vec![]), nested(true, vec![removal(b"a")], vec![])];
     assert!(matches!(Txn { then: steps, ..Txn::default() }.fault(), Some(TxnFault::KeyTwice { .. })));
-}
-
-#[test]
-fn a_read_of_the_past_is_refused_on_the_way_that_is_taken_alone() {
-    let mut store = store();
-    for _ in 0..4 {
-        apply(&mut store, put("a", b"1".to_vec(), None));
-    }
-    apply(&mut store, Command::unnamed(Action::Maintain(Maintenance::Compact { revision: 3, groups_max: 100 })));
-    assert_eq!((store.vars.oldest_revision, store.vars.revision), (3, 5));
-    let of = |at| list(KeyRange::of_key(b"a"), Some(at));
-    let rows = [
-        (0, Some(TxnRefusal::Compacted)),
-        (2, Some(TxnRefusal::Compacted)),
-        (3, None),
-        (5, None),
-        // Its own revision is none of the past.
-        (6, Some(TxnRefusal::Future)),
-        (Revision::MAX, Some(TxnRefusal::Future)),
-    ];
-    for (at, why) in rows {
-        for steps in [vec![of(at)], vec![nested(true, vec![of(at)], vec![])]] {
-            let reply = apply(&mut store, txn(steps));
-            assert_eq!(refusal(&reply).map(|(why, _)| why), why, "at {at}");
-        }
-        let aside = vec![nested(false, vec![of(at)], vec![])];
-        assert_eq!(refusal(&apply(&mut store, txn(aside))), None, "at {at}, in the branch that is not taken");
-    }
-    let revision = store.vars.revision;
-    let reply = apply(&mut store, txn(vec![written("b"), of(revision + 1)]));
-    assert_eq!(refusal(&reply).map(|(why, _)| why), Some(TxnRefusal::Future));
-    assert_eq!(store.vars.revision, revision, "nothing of it is done");
-    let reply = apply(&mut store, txn(vec![written("b"), of(revision)]));
-    assert_eq!(refusal(&reply), None, "the revision before it can be read");
 }

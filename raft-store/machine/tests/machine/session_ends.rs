@@ -1,4 +1,4 @@
-//! Bounds of the end of a session: what one apply grants, gives back and removes, and that all of it comes in the end.
+//! Bounds of sessions: what may hang on one, what one apply grants, gives back and removes as one ends, and that all of it comes in the end.
 
 use crate::machine_support::bounds::{keep, put};
 use crate::machine_support::{Store, batch};
@@ -39,10 +39,13 @@ fn end(session: SessionId) -> Command {
     Command::unnamed(Action::Session(SessionOp::End(session)))
 }
 
+fn create_for(ttl_ms: u64) -> Command {
+    Command::unnamed(Action::Session(SessionOp::Create { ttl_ms, owner: String::new(), labels: Vec::new() }))
+}
+
 /// Sessions that live longer than a test, so many at once.
 fn begin_sessions(store: &mut Store, count: usize) -> Vec<SessionId> {
-    let create = SessionOp::Create { ttl_ms: 1_000_000, owner: String::new(), labels: Vec::new() };
-    let create = Command { principal: "ann".to_owned(), ..Command::unnamed(Action::Session(create)) };
+    let create = Command { principal: "ann".to_owned(), ..create_for(1_000_000) };
     let commands = vec![create; count];
     let (replies, _) = measured(store, &batch(1, &commands));
     let id = |reply: &Reply| match reply.outcome {
@@ -330,4 +333,77 @@ fn a_session_whose_end_faults_keeps_no_state_from_a_new_epoch() {
         }
         assert_eq!((store.fault_counts().parked, store.rows(family::ATTACHED).len()), (0, 0), "{what}");
     }
+}
+
+#[test]
+fn a_crowd_of_sessions_that_end_at_once_ends_over_some_batches() {
+    let mut store = Store::default();
+    let many = limits::TIMERS_FIRED_MAX * 2 + 10;
+    for _ in 0..many.div_ceil(512) {
+        store.apply(&[batch(1, &vec![create_for(1_000); 512])]).unwrap();
+    }
+    let all = store.vars.sessions;
+    store.apply(&[batch(1_000, &[])]).unwrap();
+    assert_eq!(store.vars.sessions, all, "a session ended a millisecond early");
+    let mut batches = 0;
+    while store.vars.sessions > 0 {
+        let before = store.vars.sessions;
+        store.apply(&[batch(1_001, &[])]).unwrap();
+        store.check();
+        assert_eq!(before - store.vars.sessions, before.min(limits::TIMERS_FIRED_MAX as u64));
+        batches += 1;
+    }
+    assert_eq!(batches, all.div_ceil(limits::TIMERS_FIRED_MAX as u64));
+    assert_eq!(store.vars.next_timer, None);
+}
+
+#[test]
+fn so_much_may_hang_on_a_session_and_no_more() {
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[create_for(1_000)])]).unwrap();
+    let puts = |from: usize, to: usize| {
+        let puts = (from..to).map(|key| put(format!("k{key}"), b"1".to_vec(), Some(SessionId(2))));
+        batch(2, &puts.collect::<Vec<_>>())
+    };
+    let most = limits::SESSION_ATTACHED_MAX as usize;
+    let (replies, _) = store.apply(&[puts(0, most)]).unwrap();
+    assert!(replies[0].iter().all(|reply| matches!(reply.outcome, Outcome::Written(_))));
+    let (replies, _) = store.apply(&[puts(most - 1, most + 1)]).unwrap();
+    let outcomes: Vec<_> = replies[0].iter().map(|reply| &reply.outcome).collect();
+    assert!(
+        matches!(outcomes[..], [Outcome::Written(_), Outcome::Rejected(Rejection::TooMany { .. })]),
+        "{outcomes:?}"
+    );
+    // All of it goes in one revision.
+    let revision = store.vars.revision;
+    let (_, changed) = store.apply(&[batch(1_001, &[])]).unwrap();
+    store.check();
+    assert_eq!((changed.len(), store.vars.revision), (most, revision + 1));
+    assert!(changed.iter().all(|(_, at)| *at == revision + 1));
+}
+
+#[test]
+fn the_entries_of_a_session_have_a_bound_together() {
+    let mut store = Store::default();
+    store.apply(&[batch(1, &[create_for(60_000)])]).unwrap();
+    let size = limits::VALUE_BYTES_MAX;
+    let mut write = |key: usize, bytes: usize, session: Option<SessionId>| {
+        let write = put(format!("k{key}"), vec![7; bytes], session);
+        let (mut replies, _) = store.apply(&[batch(2, &[write])]).unwrap();
+        store.check();
+        replies.pop().unwrap().pop().unwrap().outcome
+    };
+    let id = Some(SessionId(2));
+    let fits = limits::SESSION_BYTES_MAX as usize / size;
+    (0..fits).for_each(|key| assert!(matches!(write(key, size, id), Outcome::Written(_)), "{key}"));
+    assert!(matches!(write(fits, size, id), Outcome::Rejected(Rejection::TooMany { .. })));
+    // What is taken off, made smaller or removed gives room again; what grows takes it.
+    assert!(matches!(write(0, 10, id), Outcome::Written(_)));
+    assert!(matches!(write(fits, size, id), Outcome::Written(_)));
+    assert!(matches!(write(0, size, id), Outcome::Rejected(Rejection::TooMany { .. })));
+    assert!(matches!(write(1, size, None), Outcome::Written(_)));
+    assert!(matches!(write(0, size, id), Outcome::Written(_)));
+    store.apply(&[batch(60_001, &[])]).unwrap();
+    store.check();
+    assert_eq!(store.vars.sessions, 0);
 }

@@ -8,10 +8,9 @@ use std::time::Duration;
 use futures::stream;
 use openraft::storage::RaftStateMachine;
 use quorate_machine::command_codec;
-use quorate_machine::document::Criteria;
 use quorate_machine::query::{ListPage, ListQuery, ListRead};
 use quorate_machine::types::{
-    Action, Batch, Change, Command, ContentKind, Expect, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
+    Action, Batch, Change, Command, ContentKind, Expiry, Key, Maintenance, RequestId, Value, WriteOp,
 };
 use quorate_store::adapters::state_machine::StateMachine;
 use quorate_store::raft::wire::LogIdRecord;
@@ -42,9 +41,8 @@ pub fn value(data: impl Into<Vec<u8>>) -> Value {
 }
 
 pub fn write(key: Key, change: Change) -> Command {
-    let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Never);
-    let op = WriteOp { key, expect, condition, change, expiry, return_previous: false, session: None, guard: None };
-    Command { request_id: None, principal: String::new(), action: Action::Write(op), access_revision: None }
+    let op = WriteOp { change, expiry: Expiry::Never, ..WriteOp::removal(key, false) };
+    Command::unnamed(Action::Write(op))
 }
 
 pub fn put(name: impl AsRef<[u8]>, data: impl Into<Vec<u8>>) -> Command {
@@ -67,7 +65,7 @@ pub fn with_id(command: Command, id: &str) -> Command {
 }
 
 pub fn maintain(what: Maintenance) -> Command {
-    Command { request_id: None, principal: String::new(), action: Action::Maintain(what), access_revision: None }
+    Command::unnamed(Action::Maintain(what))
 }
 
 fn log_id(index: u64) -> quorate_store::raft::LogId {

@@ -2,7 +2,8 @@
 //!
 //! Owns what sessions do to each other, and what ends with one.
 //!
-//! Golden scripts, in `testscripts/machine`: `sessions`, `session_locks`, `lock_queue`, `lock_modes`, `lock_owners`, `elections`, `gates`.
+//! Golden scripts, in `testscripts/machine`: `sessions`, `session_locks`, `lock_queue`, `lock_modes`, `lock_owners`, `hangups`,
+//! `elections`, `gates`.
 
 mod barriers;
 mod guard;

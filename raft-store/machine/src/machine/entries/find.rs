@@ -21,8 +21,8 @@ use crate::machine::view::{Fault, View};
 use crate::machine::{Applier, Caller, stored_key};
 use crate::rules::{Selection, select};
 use crate::types::{
-    Change, ClaimOp, ClaimReply, Expect, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereItem,
-    WhereOp, WhereReply, WriteOp,
+    Change, ClaimOp, ClaimReply, Expiry, Key, Outcome, Rejection, Shown, WallMillis, WhereChange, WhereItem, WhereOp,
+    WhereReply, WriteOp,
 };
 use crate::types::{CollectionRow, IndexStage};
 
@@ -154,18 +154,7 @@ impl<V: View> Applier<'_, V> {
 
     fn claim_one(&mut self, op: &ClaimOp, key: &Key, caller: &Caller) -> Tried<Shown> {
         let change = Change::Claim { ms: op.lock_ms, patch: op.patch.clone() };
-        let (expect, condition, expiry) = (Expect::ANY, Criteria::default(), Expiry::Keep);
-        let write = WriteOp {
-            key: key.clone(),
-            expect,
-            condition,
-            change,
-            expiry,
-            return_previous: false,
-            session: None,
-            guard: None,
-        };
-        self.write(write, caller.clone())?;
+        self.write(WriteOp { change, ..WriteOp::removal(key.clone(), false) }, caller.clone())?;
         let row_key = entry::row_key(key.as_bytes());
         let newest = self.vars.revision;
         let shown = match self.overlay.get(&row_key)? {
@@ -425,24 +414,15 @@ impl<V: View> Applier<'_, V> {
             WhereChange::Patch { patch, expiry } => (Change::Patch(patch.clone()), *expiry),
             WhereChange::Remove => (Change::Remove, Expiry::Keep),
         };
-        let (key, expect, condition) = (key.clone(), Expect::ANY, op.condition.clone());
-        let write = WriteOp {
-            key: key.clone(),
-            expect,
-            condition,
-            change,
-            expiry,
-            return_previous: false,
-            session: None,
-            guard: None,
-        };
+        let condition = op.condition.clone();
+        let write = WriteOp { condition, change, expiry, ..WriteOp::removal(key.clone(), false) };
         // That it matches is precondition enough.
         match split(self.write_found(write, caller.clone()))? {
             Ok(_) => {
                 done.matched += 1;
                 done.applied += 1;
             }
-            Err(why) => self.leave_found(key, why, done),
+            Err(why) => self.leave_found(key.clone(), why, done),
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! Owns what is done to an entry, a file for each kind of command. All of them change rows by way of `write`.
 //!
 //! Golden scripts, in `testscripts/machine`: `life_cycle`, `conditions`, `precedence`, `criteria`, `patch`, `expiry`, `locks`, `bulk`,
-//! `txn`, `where`, `claims`.
+//! `lock_keys`, `txn`, `where`, `claims`, `great_numbers`.
 
 mod bulk;
 mod find;

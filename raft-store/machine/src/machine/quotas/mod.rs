@@ -2,7 +2,7 @@
 //!
 //! Owns the rows of quotas, and the nesting of their prefixes. `counts` decides what counts against one.
 //!
-//! No golden script has them; `tests/machine/machine_quotas.rs` does.
+//! Golden scripts, in `testscripts/machine`: `quotas`, `quotas_of_principals`.
 
 pub(super) mod counts;
 pub(super) mod walk;

@@ -3,7 +3,8 @@
 //! Owns when a task is given out and its outcome. `rows` owns the rows of each state. The wall clock of the batch decides which tasks are
 //! due, the cluster clock how long a claim holds.
 //!
-//! Golden scripts, in `testscripts/machine`: `tasks`, `tasks_again`, `tasks_recur`.
+//! Golden scripts, in `testscripts/machine`: `tasks`, `tasks_again`, `tasks_recur`, `wall_clock`, `wall_clock_attempts`, `wall_clock_recur`,
+//! `wall_clock_plans`.
 
 mod ahead;
 mod check;

@@ -1,7 +1,33 @@
 //! What the tests of documents share.
 
+use std::fs;
+
 use proptest::prelude::*;
-use quorate_machine::document::Json;
+use quorate_machine::document::{Fault, FaultKind, Json};
+
+/// The rows of a table of `testscripts/documents`: cells between ` | `. Empty lines and those that begin with `# ` are not of it.
+pub fn table(name: &str) -> Vec<Vec<String>> {
+    let path = format!("{}/testscripts/documents/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with("# "));
+    let rows: Vec<Vec<_>> = lines.map(|line| line.split(" | ").map(str::to_owned).collect()).collect();
+    assert!(!rows.is_empty(), "{path} has no row");
+    rows
+}
+
+/// The values of a cell, which stand between ` ; `. A cell of none is `-`.
+pub fn values(cell: &str) -> Vec<&str> {
+    if cell == "-" { Vec::new() } else { cell.split(" ; ").collect() }
+}
+
+/// Where faults are, as tables say it: a field that nobody knows is `unknown`, every other fault is one of what is there.
+pub fn places(faults: &[Fault]) -> String {
+    let place = |fault: &Fault| match fault.kind {
+        FaultKind::UnknownField => format!("{} unknown", fault.pointer),
+        FaultKind::Invalid => fault.pointer.clone(),
+    };
+    faults.iter().map(place).collect::<Vec<_>>().join(" ")
+}
 
 /// Numbers in ascending order; those in one row are equal, however they are written.
 pub const NUMBERS: [&[&str]; 18] = [

@@ -3,17 +3,15 @@
 use quorate_machine::access::{Grant, Permission};
 use quorate_machine::codec;
 use quorate_machine::keyspace::{access, family};
-use quorate_machine::types::{
-    AccessOp, Action, Command, NewToken, RequestId, RoleName, RoleRow, SecretHash, TokenId, TokenRow, UserName, UserRow,
-};
+use quorate_machine::types::{AccessOp, NewToken, RoleName, RoleRow, SecretHash, TokenId, TokenRow, UserName, UserRow};
 
 /// `user NAME ROLE…`, `unuser NAME`, `role NAME PERMISSION:PREFIX…`, `unrole NAME`, `token NUMBER USER [until=MS] [note=TEXT]`,
-/// `untoken NUMBER`; each with `id=` and `by=`.
-pub fn command(words: &[&str]) -> Command {
+/// `untoken NUMBER`.
+pub fn op(words: &[&str]) -> AccessOp {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let plain: Vec<&str> = words[2..].iter().copied().filter(|word| !word.contains('=')).collect();
     let id = || TokenId(words[1].parse().unwrap());
-    let op = match words[0] {
+    match words[0] {
         "user" => AccessOp::SetUser { name: user(words[1]), roles: plain.iter().map(|name| role(name)).collect() },
         "unuser" => AccessOp::RemoveUser(user(words[1])),
         "role" => AccessOp::SetRole { name: role(words[1]), grants: plain.iter().map(|text| grant(text)).collect() },
@@ -26,12 +24,6 @@ pub fn command(words: &[&str]) -> Command {
             expires_at: option("until").map(|at| at.parse().unwrap()),
             note: option("note").unwrap_or_default().to_owned(),
         }),
-    };
-    Command {
-        request_id: option("id").map(|id| RequestId(id.into())),
-        principal: option("by").unwrap_or_default().to_owned(),
-        action: Action::Access(op),
-        access_revision: None,
     }
 }
 

@@ -7,15 +7,15 @@ use quorate_machine::keyspace::session::{self, AttachedKind, PartyAt, SessionRow
 use quorate_machine::keyspace::timer;
 use quorate_machine::keyspace::{family, gates};
 use quorate_machine::types::{
-    Acquire, Action, BarrierOp, BarrierRow, Command, ContentKind, Elected, Guard, LatchOp, LatchRow, LockMode,
-    LockName, LockOp, LockSpace, Name, Question, RequestId, SessionId, SessionOp, Value,
+    Acquire, Action, BarrierOp, BarrierRow, ContentKind, Elected, Guard, LatchOp, LatchRow, LockMode, LockName, LockOp,
+    LockSpace, Name, Question, SessionId, SessionOp, Value,
 };
 
-/// A command of a script.
-pub fn command(words: &[&str]) -> Command {
+/// What a command of a script does.
+pub fn action(words: &[&str]) -> Action {
     let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
     let number = |word: &str| word.parse::<u64>().unwrap();
-    let action = match words[0] {
+    match words[0] {
         "session" => Action::Session(match words[1] {
             "create" => {
                 let owner = option("owner").unwrap_or_default().to_owned();
@@ -66,9 +66,7 @@ pub fn command(words: &[&str]) -> Command {
         "latch" => Action::Latch(LatchOp::Create { name: name(words[1]), count: number(words[2]) }),
         "count" => Action::Latch(LatchOp::CountDown { name: name(words[1]), by: number(words[2]) }),
         _ => Action::Latch(LatchOp::Remove { name: name(words[1]) }),
-    };
-    let principal = option("by").unwrap_or_default().to_owned();
-    Command { request_id: option("id").map(|id| RequestId(id.into())), principal, action, access_revision: None }
+    }
 }
 
 /// `lock/NAME:TOKEN`.
