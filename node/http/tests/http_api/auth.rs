@@ -22,10 +22,9 @@ use tempfile::TempDir;
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
-use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
+use crate::raw::{JSON, PATIENCE, Raw, Response, Server, api_settings, serve_settings};
 
 const ROOT: &str = "0123456789abcdef0123456789abcdef";
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// A server that asks who asks, with a user `app` who has `orders/`, and `nobody` who has nothing.
 struct Guarded {

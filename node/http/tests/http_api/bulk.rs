@@ -4,9 +4,8 @@ use quorate_api::{Applied, BulkAnswer, ErrorCode, Retry};
 use quorate_machine::types::{Action, RequestId};
 use quorate_node_core::backend::{AppError, Consistency};
 
-use crate::raw::{Response, Server};
+use crate::raw::{JSON, Response, Server};
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 const ID: (&str, &str) = ("Idempotency-Key", "load-7");
 
@@ -94,18 +93,6 @@ async fn a_bulk_that_stops_before_anything_was_applied_says_that_too() {
     server.backend.reject_writes(quorate_machine::types::Rejection::RequestIdReused);
     let problem = server.ask("POST", "/v1/bulk", &[LINES, ID], inserts(3).as_bytes()).await.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::RequestIdReused, Applied::No));
-}
-
-#[tokio::test]
-async fn who_prefers_it_minimal_sees_only_what_failed() {
-    let server = Server::start().await;
-    let lines = inserts(3) + "{\"op\":\"remove\",\"key\":\"none\"}";
-    let minimal = ("Prefer", "return=minimal");
-    let response = server.ask("POST", "/v1/bulk", &[LINES, minimal], lines.as_bytes()).await;
-    assert_eq!(response.header("preference-applied"), Some("return=minimal"));
-    let answer = answer(&response);
-    assert_eq!((answer.applied, answer.failed), (3, 1));
-    assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [3]);
 }
 
 #[tokio::test]

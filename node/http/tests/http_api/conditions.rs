@@ -1,12 +1,12 @@
 //! Conditional requests: what `If-Match` and `If-None-Match` lead to, on reads and on writes.
 
+use std::time::Duration;
+
 use quorate_api::{Applied, Cas, ErrorCode};
 use quorate_machine::document::{Criteria, Json};
 use quorate_machine::types::Action;
 
-use crate::raw::{Response, Server};
-
-const JSON: (&str, &str) = ("Content-Type", "application/json");
+use crate::raw::{JSON, Response, Server};
 
 /// A server with the entry `k` at cas 3, which was 2 before.
 async fn server() -> Server {
@@ -126,6 +126,9 @@ async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
             assert!(!all.contains(key), "{method} {lines:?} tells the cas: {all}");
         }
     }
+    server.backend.advance(Duration::from_secs(15));
+    let freed = ask(&server, "GET", "/v1/kv/k", &[("If-None-Match", "\"3\"")]).await;
+    assert_eq!(freed.status, 304, "the lock is over, and the entry is the one that is known");
 }
 
 /// What a write comes to: done with this status, or refused with it and this code.

@@ -77,6 +77,8 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::TooDear(TooDear { limit: 1, actual: 2 }), ErrorCode::TooDear, false),
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),
         (Rejection::Unsupported("new".into()), ErrorCode::Internal, false),
+        (Rejection::TooManyToOrder(10_000), ErrorCode::TooLarge, false),
+        (Rejection::UsedUp, ErrorCode::TooLarge, false),
         (Rejection::Txn(TxnRefusal::KeyTwice), ErrorCode::InvalidArgument, false),
         (Rejection::Txn(TxnRefusal::Compacted), ErrorCode::Compacted, false),
     ];

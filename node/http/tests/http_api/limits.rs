@@ -16,9 +16,8 @@ use serde_json::json;
 use tokio::net::TcpSocket;
 
 use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings};
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
 /// Somebody else than who asks from 127.0.0.1: an account of its own.

@@ -25,7 +25,6 @@ mod faults;
 mod find;
 mod hosts;
 mod limits;
-mod members;
 mod names;
 mod pages;
 mod preferences;

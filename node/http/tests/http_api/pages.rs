@@ -5,7 +5,7 @@ use quorate_machine::types::{ContentKind, Value};
 use quorate_node_core::gateway::api::ApiSettings;
 use quorate_node_core::gateway::hosts::AllowedHosts;
 
-use crate::raw::{Response, Server, api_settings, serve_settings};
+use crate::raw::{JSON, Response, Server, api_settings, serve_settings};
 
 /// A header.
 type Line = (&'static str, &'static str);
@@ -14,7 +14,6 @@ const EVIL: Line = ("Origin", "https://evil.example");
 const APP: Line = ("Origin", "https://app.example.org");
 /// Every request of these tests asks by this name.
 const OWN: Line = ("Origin", "http://test");
-const JSON: Line = ("Content-Type", "application/json");
 const GRPC: Line = ("Content-Type", "application/grpc");
 
 /// What a browser says of a page of another origin; those that know no `Sec-Fetch-Site` say the origin alone.

@@ -3,9 +3,8 @@
 use quorate_api::EntryView;
 use quorate_node_core::backend::AppError;
 
-use crate::raw::{Response, Server};
+use crate::raw::{JSON, Response, Server};
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const MINIMAL: (&str, &str) = ("Prefer", "return=minimal");
 const ENTRY: (&str, &str) = ("Prefer", "return=representation");
 

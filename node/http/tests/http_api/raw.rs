@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_api::{ErrorCode, Problem};
+use quorate_machine::types::Action;
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use quorate_node_core::gateway::admission::classes::ClassLimits;
@@ -23,6 +24,9 @@ use crate::memory_node::MemoryNode;
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The header of a body that is JSON.
+pub const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 pub struct Server {
     pub addr: SocketAddr,
@@ -117,7 +121,12 @@ impl Server {
     }
 
     pub async fn put_json(&self, path: &str, body: &str) -> Response {
-        self.ask("PUT", path, &[("Content-Type", "application/json")], body.as_bytes()).await
+        self.ask("PUT", path, &[JSON], body.as_bytes()).await
+    }
+
+    /// What the last command does.
+    pub fn last_action(&self) -> Action {
+        self.backend.commands().pop().expect("a command came").action
     }
 
     /// Waits until so many commands have come, since the start of the server or since they were forgotten.
@@ -307,9 +316,15 @@ impl Response {
     }
 }
 
-/// What is to be told of a request with these faults. A body that is not of the right form is refused for the first thing that does not
-/// fit; the values in a body of the right form are judged together.
-pub fn tells_all_or_the_first(found: &[&str], faults: &[&str]) -> bool {
-    let is_one = matches!(found, [one] if faults.contains(one));
-    is_one || faults.iter().all(|fault| found.contains(fault))
+/// Sends JSON.
+pub async fn post(server: &Server, route: &str, body: serde_json::Value) -> Response {
+    server.ask("POST", route, &[JSON], body.to_string().as_bytes()).await
+}
+
+/// What an answer of success says. What was made has a path.
+pub fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
+    assert!(matches!(response.status, 200..=202), "{response:?}");
+    assert_eq!(response.status == 201, response.header("location").is_some(), "{response:?}");
+    response.carries_the_common_headers();
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
 }

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings};
 
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
@@ -148,7 +148,6 @@ async fn watches_of_few_connections_that_nobody_reads_hold_no_more() {
 
 /// Longer than what the system takes of an answer.
 const BIG: usize = 200_000;
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const GRPC: (&str, &str) = ("Content-Type", "application/grpc");
 /// For writes of one entry that show nothing else.
 const PREFER: (&str, &str) = ("Prefer", "return=representation");

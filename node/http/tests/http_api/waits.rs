@@ -13,8 +13,8 @@ use quorate_machine::types::{
 use quorate_node_core::backend::AppError;
 use serde_json::json;
 
-use crate::coordination::{lock, name, post, read, session};
-use crate::raw::{PATIENCE, Server};
+use crate::coordination::{lock, name, session};
+use crate::raw::{PATIENCE, Server, post, read};
 
 /// Far longer than any test takes.
 const LONG_MS: u64 = 50_000;
