@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use quorate_api::{Applied, Cas, ErrorCode};
-use quorate_machine::document::{Criteria, Json};
-use quorate_machine::types::Action;
 
 use crate::raw::{JSON, Response, Server};
 
@@ -241,34 +239,6 @@ async fn no_condition_lets_a_write_past_a_lock() {
 }
 
 #[tokio::test]
-async fn a_tag_that_never_matches_is_named_as_it_was_sent() {
-    let server = server_with_document().await;
-    for method in ["GET", "PUT", "PATCH", "DELETE"] {
-        let problem = ask(&server, method, "/v1/kv/k", &[("If-Match", "W/\"3\"")]).await.problem();
-        assert_eq!((problem.status, problem.code), (412, ErrorCode::CasMismatch), "{method}");
-        let is_told =
-            problem.detail.contains("has cas 3") && problem.detail.contains("W/\"3\" in If-Match is a weak tag");
-        assert!(is_told && !problem.detail.contains("not 0"), "{method}: {}", problem.detail);
-        let other = ask(&server, method, "/v1/kv/k", &[("If-Match", "\"3-gzip\", \"2\"")]).await.problem();
-        assert!(other.detail.contains("\"3-gzip\" in If-Match is the tag of no entry"), "{method}: {}", other.detail);
-    }
-}
-
-#[tokio::test]
-async fn a_header_that_breaks_the_grammar_is_refused_as_such() {
-    let server = server_with_document().await;
-    for (name, text) in [("If-Match", "3"), ("If-Match", "\"3"), ("If-None-Match", "*, \"3\""), ("If-None-Match", "")] {
-        for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE"] {
-            let answer = ask(&server, method, "/v1/kv/k", &[(name, text)]).await;
-            assert_eq!(answer.status, 400, "{method} {name}: {text}");
-            if method != "HEAD" {
-                assert_eq!(answer.problem().errors[0].pointer, format!("header:{name}"), "{method} {text}");
-            }
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_long_poll_waits_until_the_entry_is_none_of_those_known() {
     let server = server().await;
     let mut waiting = server.connect().await;
@@ -280,44 +250,4 @@ async fn a_long_poll_waits_until_the_entry_is_none_of_those_known() {
     // A reader that wants what is not there any more does not wait.
     let wanted = [("If-None-Match", "\"4\""), ("If-Match", "\"2\"")];
     assert_eq!(ask(&server, "GET", "/v1/kv/k?wait_ms=20000", &wanted).await.status, 412);
-}
-
-#[tokio::test]
-async fn a_write_by_its_path_takes_conditions_in_its_query() {
-    let server = server_with_document().await;
-    let json = br#"[{"field":"status","op":"eq","value":"new order"},{"field":"n","op":"gte","value":3},{"field":"owner","op":"nexists"},{"field":"ids","op":"in","value":[1,"b"]}]"#;
-    let wanted = Criteria::read(&Json::parse(json).expect("JSON"), "").expect("criteria");
-    let query = "if=status%20eq%20%22new%20order%22&if=n+gte+3&prev&if=owner+nexists&if=ids+in+%5B1,%22b%22%5D";
-    for method in ["PUT", "PATCH", "DELETE"] {
-        ask(&server, method, &format!("/v1/kv/k?{query}"), &[]).await;
-        let command = server.backend.commands().pop().expect("a command came");
-        let Action::Write(op) = command.action else { panic!("{method} writes") };
-        assert_eq!((op.condition, op.return_previous), (wanted.clone(), true), "{method}");
-        server.backend.forget_commands();
-    }
-    for (query, said) in [
-        ("if=", "expected FIELD OP VALUE"),
-        ("if=status", "expected FIELD OP VALUE"),
-        ("if=status%20is%20new", "there are: eq neq"),
-        ("if=status%20eq", "takes a value"),
-        ("if=owner%20exists%20yes", "takes no value"),
-        ("if=status%20eq%20two%20words", "in quotes"),
-        ("if=n%20in%203", "takes a list"),
-        ("if=a..b%20eq%201", "empty"),
-        ("if=n%20gt%20%7B%7D", "takes"),
-        ("if=n%20eq%201&prev&prev", "more than once"),
-    ] {
-        for method in ["PUT", "PATCH", "DELETE"] {
-            let answer = ask(&server, method, &format!("/v1/kv/k?{query}"), &[]).await;
-            assert_eq!(answer.status, 400, "{method} {query}");
-            let problem = answer.problem();
-            assert_eq!(problem.code, ErrorCode::InvalidArgument, "{method} {query}");
-            assert!(problem.errors[0].detail.contains(said), "{method} {query}: {problem:?}");
-        }
-    }
-    let create = ask(&server, "PUT", "/v1/kv/none?if=n+eq+1", &[("If-None-Match", "*")]).await;
-    assert_eq!((create.status, &*create.problem().errors[0].pointer), (400, "query:if"));
-    let unknown = server.get("/v1/kv/k?if=n+eq+1").await.problem();
-    assert_eq!((unknown.code, &*unknown.errors[0].pointer), (ErrorCode::UnknownField, "query:if"));
-    assert_eq!(server.backend.commands(), []);
 }

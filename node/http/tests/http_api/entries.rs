@@ -111,7 +111,6 @@ async fn consistency_is_what_was_asked_for() {
     let fresh = Consistency::Linearizable;
     let expected = [Consistency::Local, Consistency::AtLeast(2), fresh, fresh];
     assert_eq!(server.backend.barriers(), expected);
-    assert_eq!(server.get("/v1/kv/k?consistency=linearizable&min_revision=2").await.status, 400);
 }
 
 #[tokio::test]
@@ -168,4 +167,14 @@ async fn health_tells_of_the_process_and_of_the_cluster() {
     server.put_json("/v1/kv/k", "1").await;
     let digest = server.backend.digest().digest;
     assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{digest:032x}"));
+}
+
+#[tokio::test]
+async fn a_write_that_took_effect_is_answered_shortly_where_its_entry_cannot_be_read() {
+    let server = Server::start().await;
+    server.backend.fail_reads(Some(AppError::NoLeader));
+    let entry = ("Prefer", "return=representation");
+    let written = server.ask("PUT", "/v1/kv/k", &[JSON, entry], b"{}").await;
+    assert_eq!((written.status, written.header("preference-applied")), (201, None));
+    assert!(written.json().get("value").is_none(), "{}", written.text());
 }

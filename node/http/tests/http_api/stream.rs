@@ -448,21 +448,6 @@ async fn lines_take_their_place_among_the_bodies() {
 }
 
 #[tokio::test]
-async fn a_stream_is_refused_where_its_head_is_wrong() {
-    let server = Server::start().await;
-    for (header, status, pointer) in [
-        (("Idempotency-Key", "r"), 400, "header:Idempotency-Key"),
-        (("Content-Encoding", "gzip"), 415, "header:Content-Encoding"),
-        (("Request-Timeout", "soon"), 400, "header:Request-Timeout"),
-    ] {
-        let response = server.ask("POST", "/v1/ops", &[NDJSON, header], get(1, "k").as_bytes()).await;
-        assert_eq!((response.status, response.problem().errors[0].pointer.as_str()), (status, pointer));
-    }
-    let response = server.ask("PUT", "/v1/kv/k", &[NDJSON], b"{}").await;
-    assert_eq!(response.problem().code, ErrorCode::UnsupportedMediaType, "only operations come in streams");
-}
-
-#[tokio::test]
 async fn a_stream_of_known_length_may_be_longer_than_a_body() {
     let server = server_with(|api, _| api.body_bytes_max = 100).await;
     let text: String = (0..50).map(|n| get(n, "k")).collect();
