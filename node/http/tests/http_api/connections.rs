@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
-use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Server, api_settings, serve_settings, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -129,11 +129,8 @@ async fn an_answer_that_nobody_reads_is_cut() {
     for _ in 0..40 {
         raw.send_request("GET", "/v1/kv/big?raw", &[], b"").await;
     }
-    let until = Instant::now() + PATIENCE;
-    while !server.get("/metrics").await.text().contains("reason=\"stalled\"} 1") {
-        assert!(Instant::now() < until, "the stalled connection was not cut");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_cut = async || server.get("/metrics").await.text().contains("reason=\"stalled\"} 1");
+    until("the stalled connection was not cut", is_cut).await;
 }
 
 /// A request for this path without a body, over HTTP/2.
@@ -204,11 +201,8 @@ async fn bodies_that_take_too_much_memory_together_are_refused_and_room_is_made_
     let server = Server::start_with(api, serve_settings()).await;
     let mut slow = server.connect().await;
     slow.send_request("PUT", "/v1/kv/slow", &[OCTETS, ("Content-Length", "60000")], &[1; 59_999]).await;
-    let until = Instant::now() + PATIENCE;
-    while !server.get("/metrics").await.text().contains("quorate_http_request_bodies_bytes 59999") {
-        assert!(Instant::now() < until, "the bytes that came do not count");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let do_count = async || server.get("/metrics").await.text().contains("quorate_http_request_bodies_bytes 59999");
+    until("the bytes that came do not count", do_count).await;
     let refused = server.ask("PUT", "/v1/kv/other", &[OCTETS], &[2; 60_000]).await;
     let problem = refused.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::TooManyRequests, Applied::No));
@@ -357,12 +351,8 @@ async fn stopping_lets_open_requests_end_and_closes_idle_connections() {
     assert_eq!(idle.response(false).await.status, 200);
     let mut busy = server.connect().await;
     busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
-    let until = Instant::now() + PATIENCE;
     // /livez asks for none.
-    while server.backend.barriers().is_empty() {
-        assert!(Instant::now() < until, "the long poll did not begin");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the long poll did not begin", async || !server.backend.barriers().is_empty()).await;
     server.stop.cancel();
     assert_eq!(idle.closed().await, b"");
     assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
@@ -377,9 +367,7 @@ async fn draining_does_not_wait_longer_than_it_may() {
     let server = Server::start_with(api_settings(), settings).await;
     let mut busy = server.connect().await;
     busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=60000", &[], b"").await;
-    while server.backend.barriers().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the long poll did not begin", async || !server.backend.barriers().is_empty()).await;
     server.stop.cancel();
     tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
     assert_eq!(busy.closed().await, b"");
@@ -405,9 +393,7 @@ fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
         }
         let mut busy = server.connect().await;
         busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
-        while server.backend.barriers().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("the long poll did not begin", async || !server.backend.barriers().is_empty()).await;
         server.stop.cancel();
         assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
         for raw in open {

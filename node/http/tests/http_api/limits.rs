@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::net::TcpSocket;
 
 use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings, until};
 
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
@@ -27,14 +27,6 @@ async fn server_with(change: impl FnOnce(&mut quorate_node_core::gateway::api::A
     let mut api = api_settings();
     change(&mut api);
     Server::start_with(api, serve_settings()).await
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// A request on a connection of its own that is not waited for.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_api::{ErrorCode, Problem};
 use quorate_machine::types::Action;
@@ -313,6 +313,15 @@ impl Response {
         for name in ["quorate-revision", "quorate-term", "quorate-leader", "quorate-cluster", "x-request-id"] {
             assert!(self.header(name).is_some(), "{name} is missing in {self:?}");
         }
+    }
+}
+
+/// Waits until this holds; fails with these words where it never does.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

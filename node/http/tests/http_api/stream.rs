@@ -16,7 +16,7 @@ use quorate_node_port::ServeSettings;
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 const NDJSON: (&str, &str) = ("Content-Type", "application/x-ndjson");
@@ -110,15 +110,6 @@ fn problem(line: &AnswerLine) -> Problem {
     assert_eq!((problem.status, problem.code.status()), (line.status, line.status));
     assert!(!problem.request_id.is_empty(), "{line:?}");
     problem
-}
-
-/// Waits until this holds.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds().await {
-        assert!(Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 #[tokio::test]
