@@ -591,27 +591,23 @@ async fn a_connection_of_somebody_stays_and_those_of_strangers_make_room() {
     let bearer = format!("Bearer {}", guarded.app);
     let known = [("Authorization", bearer.as_str())];
     let mut first = guarded.server.connect().await;
-    first.send_request("GET", "/v1/kv/orders/k", &known, b"").await;
-    assert_eq!(first.response(false).await.status, 404);
+    assert_eq!(first.ask("GET", "/v1/kv/orders/k", &known, b"").await.status, 404);
     let mut crowd = Vec::new();
     for stranger in 0..40 {
         let mut raw = guarded.server.connect_from(2 + stranger % 2).await;
         // A request that needs no token shows nothing of its caller.
-        raw.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(raw.response(false).await.status, 200);
+        assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
         crowd.push(raw);
     }
     let mut others = Vec::new();
     for _ in 0..6 {
         let mut other = guarded.server.connect_from(4).await;
-        other.send_request("GET", "/v1/kv/orders/k", &known, b"").await;
-        assert_eq!(other.response(false).await.status, 404);
+        assert_eq!(other.ask("GET", "/v1/kv/orders/k", &known, b"").await.status, 404);
         others.push(other);
     }
     others.push(first);
     for mut open in others {
-        open.send_request("GET", "/v1/kv/orders/k", &known, b"").await;
-        assert_eq!(open.response(false).await.status, 404);
+        assert_eq!(open.ask("GET", "/v1/kv/orders/k", &known, b"").await.status, 404);
     }
 }
 
@@ -650,8 +646,7 @@ async fn open(guarded: &Guarded, method: &str, path: &str, headers: &[(&str, &st
     let bearer = format!("Bearer {}", guarded.app);
     let headers = [headers, &[("Authorization", bearer.as_str())]].concat();
     let mut raw = guarded.server.connect().await;
-    raw.send_request(method, path, &headers, b"").await;
-    let head = raw.response(false).await;
+    let head = raw.ask(method, path, &headers, b"").await;
     assert_eq!(head.status, 200, "{head:?}");
     raw
 }

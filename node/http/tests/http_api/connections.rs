@@ -67,12 +67,10 @@ async fn half_a_preface_of_somebody_who_went_is_not_waited_for() {
 async fn a_second_head_that_comes_half_is_closed_and_an_idle_connection_is_not() {
     let server = impatient().await;
     let mut raw = server.connect().await;
-    raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(raw.response(false).await.status, 200);
+    assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
     // Well beyond the header timeout: only bytes of a head start its clock.
     tokio::time::sleep(SHORT * 4).await;
-    raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(raw.response(false).await.status, 200, "an idle connection stays open");
+    assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200, "an idle connection stays open");
     raw.send(b"GET /li").await;
     assert_eq!(raw.closed().await, b"");
 }
@@ -112,8 +110,7 @@ async fn an_idle_connection_is_closed_at_its_own_deadline() {
     settings.idle_timeout = SHORT;
     let server = Server::start_with(api_settings(), settings).await;
     let mut raw = server.connect().await;
-    raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(raw.response(false).await.status, 200);
+    assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
     assert_eq!(raw.closed().await, b"");
 }
 
@@ -262,8 +259,7 @@ async fn one_connection_too_many_is_told_and_closed_and_room_is_made_again() {
     let mut open = Vec::new();
     for _ in 0..2 {
         let mut raw = server.connect().await;
-        raw.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(raw.response(false).await.status, 200);
+        assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
         open.push(raw);
     }
     let refused = server.connect().await.response(false).await;
@@ -289,8 +285,7 @@ async fn one_connection_too_many_takes_the_place_of_the_oldest_silent_one_of_the
     settings.connections_max = 6;
     let server = Server::start_with(api_settings(), settings).await;
     let mut served = server.connect().await;
-    served.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(served.response(false).await.status, 200);
+    assert_eq!(served.ask("GET", "/livez", &[], b"").await.status, 200);
     let alone = server.connect_from(2).await;
     let mut crowd = std::collections::VecDeque::new();
     for _ in 0..4 {
@@ -299,21 +294,18 @@ async fn one_connection_too_many_takes_the_place_of_the_oldest_silent_one_of_the
     let mut newcomers = Vec::new();
     for last in [4, 5] {
         let mut newcomer = server.connect_from(last).await;
-        newcomer.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(newcomer.response(false).await.status, 200);
+        assert_eq!(newcomer.ask("GET", "/livez", &[], b"").await.status, 200);
         newcomers.push(newcomer);
         assert_eq!(crowd.pop_front().expect("there are more").closed().await, b"", "it is not told, it said nothing");
     }
     for mut open in crowd.into_iter().chain([served, alone]) {
-        open.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(open.response(false).await.status, 200);
+        assert_eq!(open.ask("GET", "/livez", &[], b"").await.status, 200);
     }
     // A moment after they were closed.
     let (counted, until) =
         ("quorate_http_connections_ended_total{reason=\"pushed_out\"} 2\n", Instant::now() + PATIENCE);
     loop {
-        newcomers[0].send_request("GET", "/metrics", &[], b"").await;
-        let metrics = newcomers[0].response(false).await.text();
+        let metrics = newcomers[0].ask("GET", "/metrics", &[], b"").await.text();
         if metrics.contains(counted) {
             break;
         }
@@ -347,8 +339,7 @@ async fn stopping_lets_open_requests_end_and_closes_idle_connections() {
     settings.drain_timeout = 10 * PATIENCE;
     let server = Server::start_with(api_settings(), settings).await;
     let mut idle = server.connect().await;
-    idle.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(idle.response(false).await.status, 200);
+    assert_eq!(idle.ask("GET", "/livez", &[], b"").await.status, 200);
     let mut busy = server.connect().await;
     busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=1000", &[], b"").await;
     // /livez asks for none.
@@ -383,8 +374,7 @@ fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
         let mut open = Vec::new();
         for _ in 0..20 {
             let mut raw = server.connect().await;
-            raw.send_request("GET", "/livez", &[], b"").await;
-            assert_eq!(raw.response(false).await.status, 200);
+            assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
             open.push(raw);
         }
         for handle in &handles {
@@ -432,8 +422,7 @@ async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_
     const STREAMS: u32 = 5_000;
     let server = Server::start().await;
     let mut other = server.connect().await;
-    other.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(other.response(false).await.status, 200);
+    assert_eq!(other.ask("GET", "/livez", &[], b"").await.status, 200);
     // `GET /` of the host `t`, as HPACK has it.
     let head = [0x82, 0x86, 0x84, 0x41, 0x01, b't'];
     let mut attack = [PREFACE, &frame(SETTINGS, 0, 0, b"")].concat();
@@ -448,8 +437,7 @@ async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_
     // GOAWAY with ENHANCE_YOUR_CALM.
     let calm = 0xbu32.to_be_bytes();
     assert!(said.windows(calm.len()).any(|bytes| bytes == calm), "{:?}", said.escape_ascii().to_string());
-    other.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(other.response(false).await.status, 200);
+    assert_eq!(other.ask("GET", "/livez", &[], b"").await.status, 200);
 }
 
 #[tokio::test]

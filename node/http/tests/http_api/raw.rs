@@ -111,9 +111,7 @@ impl Server {
 
     /// One request on a connection of its own.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
-        let mut raw = self.connect().await;
-        raw.send_request(method, path, headers, body).await;
-        raw.response(method == "HEAD").await
+        self.connect().await.ask(method, path, headers, body).await
     }
 
     pub async fn get(&self, path: &str) -> Response {
@@ -234,6 +232,12 @@ impl Raw {
         let count = read.unwrap_or(0);
         self.buffer.extend_from_slice(&chunk[..count]);
         count > 0
+    }
+
+    /// Sends a request; gives its answer.
+    pub async fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        self.send_request(method, path, headers, body).await;
+        self.response(method == "HEAD").await
     }
 
     pub async fn response(&mut self, head_only: bool) -> Response {

@@ -33,8 +33,7 @@ impl Lines {
     async fn open(server: &Server, headers: &[(&str, &str)]) -> Self {
         let mut raw = server.connect().await;
         let headers = [headers, &[NDJSON, ("Transfer-Encoding", "chunked")]].concat();
-        raw.send_request("POST", "/v1/ops", &headers, b"").await;
-        let head = raw.response(false).await;
+        let head = raw.ask("POST", "/v1/ops", &headers, b"").await;
         assert_eq!(head.status, 200, "{head:?}");
         Self { raw, head, text: Vec::new(), has_ended: false }
     }
@@ -129,8 +128,7 @@ async fn lines_are_answered_as_they_are_done_and_the_head_before_the_first() {
     lines.end().await;
     assert_eq!(lines.next().await, None);
     // The connection is as good as before.
-    lines.raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(lines.raw.response(false).await.status, 200);
+    assert_eq!(lines.raw.ask("GET", "/livez", &[], b"").await.status, 200);
 }
 
 #[tokio::test]
@@ -443,8 +441,7 @@ async fn a_stream_of_known_length_may_be_longer_than_a_body() {
     let server = server_with(|api, _| api.body_bytes_max = 100).await;
     let text: String = (0..50).map(|n| get(n, "k")).collect();
     let mut raw = server.connect().await;
-    raw.send_request("POST", "/v1/ops", &[NDJSON], text.as_bytes()).await;
-    let head = raw.response(false).await;
+    let head = raw.ask("POST", "/v1/ops", &[NDJSON], text.as_bytes()).await;
     let mut lines = Lines { raw, head, text: Vec::new(), has_ended: false };
     let mut count = 0;
     while let Some(line) = lines.next().await {

@@ -75,8 +75,7 @@ struct Events {
 impl Events {
     async fn open(server: &Server, query: &str, headers: &[(&str, &str)]) -> Self {
         let mut raw = server.connect().await;
-        raw.send_request("GET", &format!("/v1/watch?{query}"), headers, b"").await;
-        let head = raw.response(false).await;
+        let head = raw.ask("GET", &format!("/v1/watch?{query}"), headers, b"").await;
         assert_eq!(head.status, 200, "{}", head.text());
         assert_eq!(head.header("content-type"), Some("text/event-stream"));
         assert_eq!((head.header("cache-control"), head.header("x-accel-buffering")), (Some("no-store"), Some("no")));
