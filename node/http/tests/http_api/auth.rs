@@ -1,6 +1,5 @@
 //! Authentication and permissions: who is let in, and to what.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ use quorate_node_core::token_text::TokenText;
 use quorate_node_http::all_routes;
 use quorate_node_port::ServeSettings;
 use tempfile::TempDir;
-use tokio::net::TcpSocket;
 use tokio::task::JoinSet;
 
 use crate::raw::{JSON, Raw, Response, Server, api_settings, serve_settings, until};
@@ -427,9 +425,7 @@ async fn strangers_have_one_share_together_of_what_is_on_its_way() {
     api.classes.arriving = 4;
     let guarded = Guarded::start_as(api, serve_settings()).await;
     let begin = async |last: u8| {
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.bind((Ipv4Addr::new(127, 0, 0, last), 0).into()).expect("an address of loopback");
-        let mut raw = Raw::on(socket.connect(guarded.server.addr).await.expect("the server listens"));
+        let mut raw = guarded.server.connect_from(last).await;
         raw.send_request("POST", "/v3/auth/authenticate", &[JSON, ("Content-Length", "100")], b"{").await;
         raw
     };

@@ -1,7 +1,6 @@
 //! What a node does not take on: full classes, accounts that took all they may, answers that nobody reads, requests that are too late.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -13,7 +12,6 @@ use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use tokio::net::TcpSocket;
 
 use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
 use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings, until};
@@ -21,7 +19,7 @@ use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings, unti
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
 /// Somebody else than who asks from 127.0.0.1: an account of its own.
-const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const OTHER: u8 = 2;
 
 async fn server_with(change: impl FnOnce(&mut quorate_node_core::gateway::api::ApiSettings)) -> Server {
     let mut api = api_settings();
@@ -461,21 +459,12 @@ async fn an_account_has_so_many_watches() {
 }
 
 /// A request from this address that is not waited for.
-async fn begin_from(server: &Server, from: Ipv4Addr, path: &str) -> Raw {
+async fn begin_from(server: &Server, from: u8, path: &str) -> Raw {
     send_from(server, from, "GET", path, &[], b"").await
 }
 
-async fn send_from(
-    server: &Server,
-    from: Ipv4Addr,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> Raw {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.bind((from, 0).into()).expect("an address of loopback");
-    let mut raw = Raw::on(socket.connect(server.addr).await.expect("the server listens"));
+async fn send_from(server: &Server, from: u8, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Raw {
+    let mut raw = server.connect_from(from).await;
     raw.send_request(method, path, headers, body).await;
     raw
 }
@@ -484,8 +473,8 @@ async fn send_from(
 async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_quarter_once_half_is_taken() {
     const ARRIVING: &str = "quorate_http_resource_taken{resource=\"arriving\"}";
     let server = server_with(|api| (api.classes.point, api.classes.arriving) = (1, 8)).await;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
-    let half = async |from: Ipv4Addr| {
+    let (one, other) = (2, 3);
+    let half = async |from: u8| {
         let headers = [JSON, ("Content-Length", "2")];
         send_from(&server, from, "PUT", "/v1/kv/half", &headers, b"1").await
     };
@@ -524,7 +513,7 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
     const MOST: usize = 16;
     // A quarter of it is as much as the largest body takes. One caller alone has half.
     let server = server_with(|api| api.bodies_bytes_max = 2 * MOST * EACH).await;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let (one, other) = (2, 3);
     let (length, almost) = (EACH.to_string(), vec![b' '; EACH - 1]);
     let half = async || {
         let headers = [JSON, ("Content-Length", length.as_str())];
@@ -601,8 +590,8 @@ async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others
     const REFUSED: &str = "quorate_http_resource_share_refused_total{resource=\"point\"}";
     let server = server_with(|api| api.classes.point = 16).await;
     server.backend.hold("slow");
-    let put = async |from: Ipv4Addr| send_from(&server, from, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
-    let [one, other] = [OTHER, Ipv4Addr::new(127, 0, 0, 3)];
+    let put = async |from: u8| send_from(&server, from, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
+    let [one, other] = [OTHER, 3];
     let mut at_work = Vec::new();
     // Half as long as nobody else asks; then others get theirs, and the first one no more.
     for (from, count) in [(one, 8), (other, 2)] {
@@ -771,7 +760,7 @@ async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much(
     const EXHAUSTED: &[u8] = br#"{"error":{"error":"etcdserver: too many requests","code":8,"#;
     let server = server_with(|api| api.watches_max = 8).await;
     let observe = async || {
-        let from = Ipv4Addr::new(127, 0, 0, 2);
+        let from = 2;
         send_from(&server, from, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await
     };
     let mut open = Vec::new();
