@@ -634,8 +634,7 @@ async fn of_scans_in_the_log_one_caller_has_one_of_each_kind_before_those_of_oth
         (2, "/v1/claim", "claimed"),
     ] {
         let body = json!({"prefix": prefix, "where": []}).to_string();
-        let from = Ipv4Addr::new(127, 0, 0, host);
-        sent.push(send_from(&server, from, "POST", path, &[JSON], body.as_bytes()).await);
+        sent.push(send_from(&server, host, "POST", path, &[JSON], body.as_bytes()).await);
         // It waits once it has charged what it costs.
         let cost = 16.0 * sent.len() as f64;
         until("it does not come", async || metric(&server, IN_USE).await == cost).await;
@@ -662,8 +661,7 @@ async fn a_dry_run_of_a_scan_keeps_nobody_from_the_log_nor_waits_for_who_is_in_i
     const PATHS: [&str; 2] = ["/v1/claim", "/v1/delete_where"];
     let server = Server::start().await;
     let send = async |host: u8, path: &str, body: serde_json::Value| {
-        let (from, body) = (Ipv4Addr::new(127, 0, 0, host), body.to_string());
-        send_from(&server, from, "POST", path, &[JSON], body.as_bytes()).await
+        send_from(&server, host, "POST", path, &[JSON], body.to_string().as_bytes()).await
     };
     let dry_run = || json!({"prefix": "", "where": [], "dry_run": true});
     server.backend.hold_scans(true);
@@ -698,7 +696,7 @@ async fn a_dry_run_of_a_scan_keeps_nobody_from_the_log_nor_waits_for_who_is_in_i
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have_some() {
     let server = server_with(|api| api.watches_max = 8).await;
-    let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
+    let [one, other, third] = [2, 3, 4];
     let paths = [WATCH, OBSERVE];
     let mut open = Vec::new();
     for (from, path) in [one, one, other, third].into_iter().flat_map(|from| paths.map(|path| (from, path))) {
@@ -725,7 +723,7 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
     const TAKEN: &str = "quorate_http_resource_taken{resource=\"watches\"}";
     let server = server_with(|api| api.watches_max = 8).await;
     let open = async |host: u8, path: &str| {
-        let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), path).await;
+        let mut raw = begin_from(&server, host, path).await;
         assert_eq!(raw.response(true).await.status, 200, "{path}");
         raw
     };
@@ -759,13 +757,10 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
 async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much() {
     const EXHAUSTED: &[u8] = br#"{"error":{"error":"etcdserver: too many requests","code":8,"#;
     let server = server_with(|api| api.watches_max = 8).await;
-    let observe = async || {
-        let from = 2;
-        send_from(&server, from, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await
-    };
+    let observe = async || send_from(&server, 2, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await;
     let mut open = Vec::new();
     let mut watch = async |host: u8| {
-        let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), WATCH).await;
+        let mut raw = begin_from(&server, host, WATCH).await;
         assert_eq!(raw.response(true).await.status, 200);
         open.push(raw);
     };
@@ -785,7 +780,7 @@ async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much(
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_places_of_those_who_wait_and_others_have_a_quarter() {
     let server = server_with(|api| api.classes.waiting = 8).await;
-    let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
+    let [one, other, third] = [2, 3, 4];
     let in_use = "quorate_http_class_in_use{class=\"waiting\"}";
     let mut waiting = Vec::new();
     for from in [one, one, one, one, other, other, third, third] {
@@ -891,7 +886,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
             if kind != WAIT && of_all >= PLACES - OF_ONE && held.iter().any(is_beyond) {
                 continue;
             }
-            let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, caller), kind).await;
+            let mut raw = begin_from(&server, caller, kind).await;
             let what = if is_full || has_share {
                 let refused = raw.response(false).await.problem();
                 assert_eq!(refused.code, ErrorCode::TooManyRequests, "step {step}, {kind}: {refused:?}");
