@@ -243,19 +243,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_of_a_query_is_reported() {
-        let mut query = Query::parse(Some("a=1&a=2&b=%zz&c=x&d=yes&e"));
-        assert_eq!(query.number("a"), Some(1));
-        assert_eq!(query.number("c"), None);
-        assert!(!query.flag("d"));
-        let failure = query.refuse_others(&[]).expect_err("five faults");
-        let text = format!("{failure:?}");
-        for pointer in ["query:a", "query:b", "query:c", "query:d", "query:e"] {
-            assert!(text.contains(pointer), "{pointer} is missing in {text}");
-        }
-    }
-
-    #[test]
     fn no_more_parameters_are_looked_at_than_a_request_may_have() {
         let many = |count: usize| (0..count).map(|n| format!("p{n}=1")).collect::<Vec<_>>().join("&");
         let (most, text) = (many(limits::QUERY_PARAMETERS_MAX), many(7_000));

@@ -168,16 +168,6 @@ async fn a_page_of_another_origin_reads_what_anybody_may_know_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_link_in_a_page_is_followed_and_a_frame_is_not() {
-    let server = server(api_settings()).await;
-    for (destination, status) in [("document", 200), ("iframe", 403), ("image", 403)] {
-        let mode = if destination == "image" { "no-cors" } else { "navigate" };
-        let lines = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", destination)];
-        assert_eq!(server.ask("GET", "/v1/kv/precious", &lines, b"").await.status, status, "{destination}");
-    }
-}
-
-#[tokio::test]
 async fn pages_of_this_node_and_those_that_are_let_in_use_the_api_and_send_no_forms() {
     let cors_origins = vec![APP.1.to_owned()];
     let server = server(ApiSettings { cors_origins, ..api_settings() }).await;
