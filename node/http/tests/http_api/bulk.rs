@@ -1,10 +1,11 @@
-//! `POST /v1/bulk`: the parts it becomes, and what is told of them.
+//! Many operations in one request: the parts that a bulk becomes, what is told of them, and changes of all that matches.
 
-use quorate_api::{Applied, BulkAnswer, ErrorCode, Retry};
-use quorate_machine::types::{Action, RequestId};
+use quorate_api::{Applied, BulkAnswer, ErrorCode, Retry, WhereAnswer};
+use quorate_machine::types::{Action, Outcome, RequestId, WhereChange, WhereReply};
 use quorate_node_core::backend::{AppError, Consistency};
+use serde_json::json;
 
-use crate::raw::{JSON, Response, Server};
+use crate::raw::{JSON, Response, Server, post, read};
 
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 const ID: (&str, &str) = ("Idempotency-Key", "load-7");
@@ -143,4 +144,19 @@ async fn a_bulk_of_the_largest_size_is_read_and_its_bytes_are_counted() {
     assert!(parts(&server).iter().all(|(count, _)| (1..=163).contains(count)), "{:?}", parts(&server));
     let metrics = server.get("/metrics").await.text();
     assert!(metrics.contains("route=\"/v1/bulk\""), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_change_of_all_that_matches_says_that_results_are_left_out_and_writes_nothing_when_it_is_tried() {
+    let server = Server::start().await;
+    let tried = json!({"prefix": "", "where": [], "patch": {"a": 1}, "dry_run": true});
+    assert!(read::<WhereAnswer>(&post(&server, "/v1/update_where", tried).await).dry_run);
+    assert_eq!(server.backend.commands(), [], "a dry run is no command");
+    assert_eq!(server.backend.barriers(), [Consistency::Linearizable]);
+    let reply = WhereReply { matched: 1, failed: 1, left_out: true, ..WhereReply::default() };
+    server.backend.come_to(Outcome::Where(reply));
+    let retried: WhereAnswer = read(&post(&server, "/v1/delete_where", json!({"prefix": "", "where": []})).await);
+    assert_eq!((retried.failed, retried.results.len(), retried.left_out), (1, 0, true), "there were some");
+    let Action::Where(op) = server.last_action() else { panic!("not a change of all that matches") };
+    assert_eq!((op.change, op.limit), (WhereChange::Remove, 1_000));
 }

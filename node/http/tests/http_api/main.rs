@@ -13,7 +13,6 @@ mod backups;
 mod bad_input;
 mod browsers;
 mod bulk;
-mod commands;
 mod conditions;
 mod connections;
 mod console;
