@@ -7,16 +7,6 @@ use quorate_node_core::backend::{AppError, Consistency, Operations};
 use crate::raw::{JSON, Server};
 
 #[tokio::test]
-async fn what_curl_sends_unasked_is_taken_if_it_is_json() {
-    let server = Server::start().await;
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    assert_eq!(server.ask("PUT", "/v1/kv/k", &form, br#"{"a":1}"#).await.status / 100, 2);
-    assert_eq!(server.get("/v1/kv/k").await.json()["value"]["a"], 1);
-    assert_eq!(server.ask("PATCH", "/v1/kv/k", &form, br#"{"a":2}"#).await.status, 200);
-    assert_eq!(server.ask("POST", "/v1/ops", &form, br#"{"op":"remove","key":"k"}"#).await.status / 100, 2);
-}
-
-#[tokio::test]
 async fn bytes_that_are_no_text_come_back_as_they_were() {
     let server = Server::start().await;
     let bytes = [("Content-Type", "application/octet-stream")];
