@@ -13,6 +13,7 @@ use quorate_node_core::gateway::text;
 use quorate_node_core::limits;
 
 use crate::command;
+use crate::context::RequestContext;
 use crate::headers::decimal;
 use crate::input::extract::{Faults, Query};
 use crate::output::response::Outcome;
@@ -104,21 +105,14 @@ pub fn of_query(query: &mut Query<'_>, takes_session: bool) -> (Option<SessionId
 }
 
 /// `limit` and `cursor` of a list whose items have a name.
-pub fn page_of<T>(query: &mut Query<'_>, read: impl FnOnce(&str) -> Option<T>) -> Result<(usize, Option<T>), Failure> {
-    let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_DEFAULT as u64);
-    if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
-        query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
-    }
-    let after = query.text("cursor").and_then(|text| {
-        let after = read(&text);
-        if after.is_none() {
-            query.faults.add("query:cursor", "not a cursor of this route; give back the one of the page before");
-        }
-        after
-    });
-    std::mem::take(query).finish()?;
-    // Bounded a few lines above.
-    Ok((limit as usize, after))
+pub fn page_of<T>(
+    context: &RequestContext,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<(usize, Option<T>), Failure> {
+    let mut query = Query::parse(context.head.uri.query());
+    let (limit, after) = (query.page_limit(limits::LIST_ENTRIES_DEFAULT), query.cursor(read));
+    query.finish()?;
+    Ok((limit, after))
 }
 
 /// An answer that is 200 once what was asked for has come, 202 while it is waited for.

@@ -18,7 +18,7 @@ use crate::command;
 use crate::context::Context;
 use crate::coordinate;
 use crate::described::{Common, Page, Reused};
-use crate::input::extract::{Faults, Query};
+use crate::input::extract::Faults;
 use crate::input::json_body::Json;
 use crate::output::response::{Outcome, created};
 use crate::routes::{Policy, Routes};
@@ -36,8 +36,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
-    let mut query = Query::parse(context.head.uri.query());
-    let (limit, after) = coordinate::page_of(&mut query, |text| RoleName::new(text).ok())?;
+    let (limit, after) = coordinate::page_of(&context, |text| RoleName::new(text).ok())?;
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, found, .. } = scan(&context, move |backend| backend.roles(after.as_ref(), limit)).await?;
     let last = found.items.last().map(|(name, _)| name.to_string());

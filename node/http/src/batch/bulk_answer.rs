@@ -199,9 +199,10 @@ mod tests {
     use quorate_api::{BulkAnswer, BulkOutcome};
     use quorate_machine::document::{Criteria, Excerpt, Unmet};
     use quorate_machine::rules::RuleFault;
-    use quorate_machine::types::{Change, ContentKind, Entry, EntryMeta, Expect, Expiry, Value, WriteOp};
+    use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Value, WriteOp};
 
     use super::*;
+    use crate::output::render::tests::{entry, same_as};
 
     const END: BulkEnd = BulkEnd { revision: 90, index: 100, replayed: false, dry_run: false };
 
@@ -221,16 +222,7 @@ mod tests {
     }
 
     fn shown(value_bytes: usize) -> Shown {
-        let meta = EntryMeta {
-            create_revision: 5,
-            mod_revision: 7,
-            version: 2,
-            cas: 7,
-            expires_at: Some(1_500),
-            locked_until: None,
-            session: None,
-        };
-        Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Bytes, data: vec![7; value_bytes] } })
+        Shown::Whole(entry(ContentKind::Bytes, &vec![7; value_bytes], Some(1_500)))
     }
 
     fn outcomes() -> Vec<(BulkOp, ItemOutcome)> {
@@ -260,17 +252,10 @@ mod tests {
         tally
     }
 
-    /// Parses into the wire type and writes it back: any difference in names, order or absence shows.
-    fn parsed(rendered: &[u8]) -> BulkAnswer {
-        let parsed: BulkAnswer = serde_json::from_slice(rendered).expect("the rendered text is the wire type");
-        let again = serde_json::to_vec(&parsed).expect("wire types are JSON");
-        assert_eq!(String::from_utf8_lossy(rendered), String::from_utf8_lossy(&again));
-        parsed
-    }
-
     #[test]
     fn rendered_answers_are_the_wire_type() {
-        let answer = parsed(&tally(&outcomes(), false).finish(BulkEnd { replayed: true, dry_run: true, ..END }));
+        let answer: BulkAnswer =
+            same_as(&tally(&outcomes(), false).finish(BulkEnd { replayed: true, dry_run: true, ..END }));
         assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 3, 2));
         let kinds: Vec<_> = answer.results.iter().map(|item| item.outcome).collect();
         use BulkOutcome::{Applied, Failed, Skipped};
@@ -278,12 +263,12 @@ mod tests {
         assert_eq!(answer.results[7].errors[0].pointer, "/ops/7/value");
         assert_eq!(answer.results[6].failed[0].pointer, "/ops/6/if/0");
         assert_eq!(answer.results[6].failed[0].actual.as_ref().expect("shown").0.get(), "{\"b\": 1.0}");
-        parsed(&tally(&[], false).finish(END));
+        same_as::<BulkAnswer>(&tally(&[], false).finish(END));
     }
 
     #[test]
     fn a_minimal_answer_has_only_what_failed_and_counts_everything() {
-        let answer = parsed(&tally(&outcomes(), true).finish(END));
+        let answer: BulkAnswer = same_as(&tally(&outcomes(), true).finish(END));
         assert_eq!((answer.applied, answer.skipped, answer.failed), (3, 3, 2));
         assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [5, 7]);
     }
@@ -296,10 +281,10 @@ mod tests {
         outcomes.push((op(Change::Touch), ItemOutcome::Written(Written { meta: None, previous: Some(shown(9)) })));
         let bytes = tally(&outcomes, false).finish(END);
         // 4 MiB each in base64.
-        let shown = parsed(&bytes).results.iter().filter(|item| item.current.is_some()).count();
+        let shown = same_as::<BulkAnswer>(&bytes).results.iter().filter(|item| item.current.is_some()).count();
         assert_eq!(shown, 4);
         assert!(bytes.len() < limits::BULK_ANSWER_BYTES_SOFT_MAX + (5 << 20), "{} bytes", bytes.len());
-        let last = parsed(&bytes).results.pop().expect("seven items");
+        let last = same_as::<BulkAnswer>(&bytes).results.pop().expect("seven items");
         assert_eq!(last.prev.expect("without its value").value_base64, None);
     }
 }

@@ -122,17 +122,6 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_all_operations_are_told_and_no_more_than_anyone_reads() {
-        let body = r#"{"ops":[{"op":"get","key":"a"},5,{"op":"upsert","key":"","value":{"a":1,"a":2}},{"op":"remove","key":"b"}]}"#;
-        let failure = read(body, OBJECT).err().expect("three faults");
-        for pointer in ["/ops/0/op", "/ops/1", "/ops/2/value/a"] {
-            assert!(failure.contains(&format!("\"{pointer}\"")), "{pointer} is missing in {failure}");
-        }
-        let failure = read(&"x\n".repeat(9_000), Form::Lines).err().expect("faults");
-        assert_eq!(failure.matches("pointer").count(), 32, "{failure}");
-    }
-
-    #[test]
     fn more_operations_than_there_may_be_are_one_fault_with_both_numbers() {
         for (body, form) in
             [(format!(r#"{{"ops":[{}]}}"#, ["5"; 10_001].join(",")), OBJECT), ("5\n".repeat(10_001), Form::Lines)]

@@ -119,25 +119,17 @@ fn check_failed(
 mod tests {
     use quorate_api::{TxnAnswer, TxnResult};
     use quorate_machine::document::Unmet;
-    use quorate_machine::types::{ContentKind, Entry, EntryMeta, Outcome, Rejection, Value, Written};
+    use quorate_machine::types::{ContentKind, Outcome, Rejection, Written};
 
     use super::*;
+    use crate::output::render::tests::{entry, same_as};
 
     fn key(name: &str) -> Key {
         Key::new(name).expect("a key")
     }
 
     fn shown() -> Shown {
-        let meta = EntryMeta {
-            create_revision: 5,
-            mod_revision: 7,
-            version: 2,
-            cas: 7,
-            expires_at: None,
-            locked_until: None,
-            session: None,
-        };
-        Shown::Whole(Entry { meta, value: Value { kind: ContentKind::Json, data: b"{\"n\": 1.50}".to_vec() } })
+        Shown::Whole(entry(ContentKind::Json, b"{\"n\": 1.50}", None))
     }
 
     fn shape() -> Shape {
@@ -180,10 +172,7 @@ mod tests {
     fn rendered_answers_are_the_wire_type() {
         for (replayed, dry_run) in [(false, false), (true, true)] {
             let rendered = rendered(&shape(), &done(), replayed, dry_run).expect("the answer to this request");
-            // Parsed into the wire type and written back: any difference in names, order or absence shows.
-            let parsed: TxnAnswer = serde_json::from_slice(&rendered).expect("the rendered text is the wire type");
-            let again = serde_json::to_string(&parsed).expect("wire types are JSON");
-            assert_eq!(String::from_utf8_lossy(&rendered), again);
+            let parsed: TxnAnswer = same_as(&rendered);
             assert!(parsed.succeeded && parsed.failed.is_empty());
             let TxnResult::Txn(nested) = &parsed.results[4] else { panic!("{parsed:?}") };
             let failed = &nested.failed[0];

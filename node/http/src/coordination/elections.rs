@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::coordinate;
 use crate::coordination::locks::{self, give_up, party};
 use crate::described::{Changing, Common, NamePath, Page};
-use crate::input::extract::{Faults, Query};
+use crate::input::extract::Faults;
 use crate::input::json_body::Json;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
@@ -174,8 +174,7 @@ pub async fn get(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
-    let mut query = Query::parse(context.head.uri.query());
-    let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
+    let (limit, after) = coordinate::page_of(&context, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
     context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: SharedNode| backend.locks(LockSpace::Election, after.as_ref(), limit);

@@ -202,8 +202,7 @@ pub async fn read_lock(context: &RequestContext, lock: &LockName) -> Result<Obse
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
-    let mut query = Query::parse(context.head.uri.query());
-    let (limit, after) = coordinate::page_of(&mut query, |text| Name::new(text).ok())?;
+    let (limit, after) = coordinate::page_of(&context, |text| Name::new(text).ok())?;
     context.costs_page(limit)?;
     context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     let page = move |backend: SharedNode| backend.locks(LockSpace::Lock, after.as_ref(), limit);

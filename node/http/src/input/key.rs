@@ -69,25 +69,3 @@ pub fn check_prefix(prefix: &[u8], pointer: &str, faults: &mut Faults) {
         faults.add(pointer, format!("longer than a key can be, {KEY_BYTES_MAX} bytes"));
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decoding_is_strict_and_keeps_everything() {
-        for (rest, expected) in [
-            ("a/b", &b"a/b"[..]),
-            ("a%2Fb%20%00%0d%0a..", b"a/b \0\r\n.."),
-            ("%C3%BC", "ü".as_bytes()),
-            ("%ff", b"\xFF"),
-            ("%c0%af", b"\xC0\xAF"),
-            ("%ed%a0%80", b"\xED\xA0\x80"),
-        ] {
-            assert_eq!(from_path(rest).expect(rest).as_bytes(), expected);
-        }
-        for bad in ["%", "%2", "a%zz", ""] {
-            assert!(from_path(bad).is_err(), "{bad}");
-        }
-    }
-}

@@ -71,28 +71,11 @@ fn parsed(text: Option<&str>) -> Result<AuditQuery, Failure> {
     }
     let key = key.and_then(|key| key::read(key, "query:key", &mut query.faults));
     let from = query.number("from").unwrap_or(0);
-    let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_DEFAULT as u64);
-    if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
-        query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
-    }
-    let after = query.text("cursor").and_then(|text| match AuditCursor::decode(&text) {
-        Some(AuditCursor { after }) => Some(after),
-        None => {
-            query.faults.add("query:cursor", "not a cursor of this route; give back the one of the page before");
-            None
-        }
-    });
+    let limit = query.page_limit(limits::LIST_ENTRIES_DEFAULT);
+    let after = query.cursor(|text| AuditCursor::decode(text).map(|cursor| cursor.after));
     query.finish()?;
     let key = key.ok_or_else(|| Failure::invalid("query:key", "missing"))?;
-    // Bounded a few lines above.
-    Ok(AuditQuery {
-        key,
-        from,
-        after,
-        limit: limit as usize,
-        groups_max: limits::AUDIT_GROUPS_MAX,
-        bytes_max: limits::AUDIT_BYTES_MAX,
-    })
+    Ok(AuditQuery { key, from, after, limit, groups_max: limits::AUDIT_GROUPS_MAX, bytes_max: limits::AUDIT_BYTES_MAX })
 }
 
 fn view(found: &AuditFound) -> AuditView {

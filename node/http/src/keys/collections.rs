@@ -55,21 +55,10 @@ pub fn routes() -> Routes {
     ))]
 pub async fn list(context: Context) -> Outcome {
     let mut query = Query::parse(context.head.uri.query());
-    let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_MAX as u64);
-    if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
-        query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
-    }
-    let after = query.text("cursor").and_then(|text| match CollectionName::new(text) {
-        Ok(name) => Some(name),
-        Err(_) => {
-            query.faults.add("query:cursor", "not a cursor of this route; give back the one of the page before");
-            None
-        }
-    });
+    let limit = query.page_limit(limits::LIST_ENTRIES_MAX);
+    let after = query.cursor(|text| CollectionName::new(text).ok());
     query.finish()?;
     context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
-    // Bounded a few lines above.
-    let limit = limit as usize;
     context.costs_page(limit)?;
     let page =
         scan(&context, move |backend| backend.collections(after.as_ref(), limit, limits::LIST_BYTES_MAX)).await?;

@@ -184,30 +184,15 @@ fn render_entries(out: &mut Vec<u8>, page: &FindPage) {
 #[cfg(test)]
 mod tests {
     use quorate_machine::query::{FindPin, Found};
-    use quorate_machine::types::{ContentKind, Entry, EntryMeta, Key, Value};
+    use quorate_machine::types::{ContentKind, Key};
 
     use super::*;
-
-    /// Parses into the wire type and writes it back: any difference in names, order or absence shows.
-    fn same_as<T: serde::Serialize + serde::de::DeserializeOwned>(rendered: &[u8]) {
-        let parsed: T = serde_json::from_slice(rendered).expect("the rendered text is the wire type");
-        let again = serde_json::to_vec(&parsed).expect("wire types are JSON");
-        assert_eq!(String::from_utf8_lossy(rendered), String::from_utf8_lossy(&again));
-    }
+    use crate::output::render::tests::{entry, same_as};
 
     #[test]
     fn rendered_answers_are_the_wire_types() {
-        let meta = EntryMeta {
-            create_revision: 5,
-            mod_revision: 7,
-            version: 2,
-            cas: 7,
-            expires_at: Some(9),
-            locked_until: None,
-            session: None,
-        };
         let found = |kind, data: &[u8], has_value| {
-            let entry = Entry { meta, value: Value { kind, data: data.to_vec() } };
+            let entry = entry(kind, data, Some(9));
             Found { key: Key::new("k").expect("a key"), entry, has_value }
         };
         let items = vec![found(ContentKind::Json, b"{\"a\":1}", true), found(ContentKind::Bytes, b"", false)];

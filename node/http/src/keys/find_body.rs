@@ -156,24 +156,3 @@ fn projection(names: &[String], faults: &mut Faults) -> Vec<Path> {
     }
     paths
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::input::json_body;
-
-    #[test]
-    fn every_fault_is_told_at_once() {
-        let body = br#"{"where":[{"field":"a..b","op":"is","value":1},{"fild":"a"}],"order_by":["a","-$cas"],
-            "limit":0,"cursor":"x","fields":["$key"],"revision":"1","min_revision":"1"}"#;
-        let request = json_body::read(body).expect("of the right types");
-        let failure = format!("{:?}", ParsedFind::find(&request).expect_err("faults"));
-        let pointers =
-            ["/where/0/field", "/where/0/op", "/where/1/fild", "/order_by/1", "/limit", "/cursor", "/fields/0"];
-        for pointer in pointers {
-            assert!(failure.contains(&format!("\"{pointer}\"")), "{pointer} is missing in {failure}");
-        }
-        let failure = json_body::read::<CountRequest>(br#"{"limit":5}"#).expect_err("not a field");
-        assert_eq!(failure.code(), quorate_api::ErrorCode::UnknownField);
-    }
-}

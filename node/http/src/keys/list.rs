@@ -80,10 +80,7 @@ impl ListParams {
     fn of(text: Option<&str>) -> Result<Self, Failure> {
         let mut query = Query::parse(text);
         let range = range(&mut query);
-        let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_DEFAULT as u64);
-        if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
-            query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
-        }
+        let limit = query.page_limit(limits::LIST_ENTRIES_DEFAULT);
         let keys_only = query.flag("keys_only");
         let sizes = query.flag("sizes");
         let count_only = query.flag("count_only");
@@ -96,8 +93,7 @@ impl ListParams {
             start: range.start,
             end: range.end,
             revision: range.revision,
-            // Bounded a few lines above.
-            limit: limit as usize,
+            limit,
             bytes_max: limits::LIST_BYTES_MAX,
             keys_only: keys_only && !sizes,
             reverse: range.reverse,

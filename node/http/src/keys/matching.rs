@@ -195,31 +195,3 @@ pub fn item_of(reply: &Reply, item: &WhereItem) -> BulkResult {
         current: problem.current,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::input::json_body;
-
-    #[test]
-    fn a_cursor_fits_what_it_was_given_for_and_nothing_else() {
-        let read = |text: &str, kind| checked(json_body::read(text.as_bytes())?, kind);
-        let update = r#"{"prefix":"a/","where":[],"patch":{"x":1}"#;
-        let first = read(&format!("{update}}}"), Kind::Update).expect("a request");
-        let after = Key::new("a/7").expect("a key");
-        let cursor = WhereCursor { query: first.1, after: after.clone() }.encode();
-        let next =
-            read(&format!(r#"{update},"limit":5,"dry_run":true,"request_id":"r","cursor":"{cursor}"}}"#), Kind::Update);
-        assert_eq!(next.expect("the next").0.after, Some(after));
-        for (other, kind) in [
-            (r#"{"prefix":"a/","where":[],"patch":{"x":2}"#, Kind::Update),
-            (r#"{"prefix":"a/","where":[],"patch":{"x":1},"ttl_ms":1"#, Kind::Update),
-            (r#"{"prefix":"a","where":[],"patch":{"x":1}"#, Kind::Update),
-            (r#"{"prefix":"a/","where":[],"if":[{"field":"x","op":"exists"}],"patch":{"x":1}"#, Kind::Update),
-            (r#"{"prefix":"a/","where":[]"#, Kind::Delete),
-        ] {
-            let failure = read(&format!(r#"{other},"cursor":"{cursor}"}}"#), kind).expect_err(other);
-            assert!(format!("{failure:?}").contains("\"/cursor\""), "{failure:?}");
-        }
-    }
-}

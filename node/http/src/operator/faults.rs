@@ -141,24 +141,11 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::json_body;
 
     #[test]
     fn what_is_shown_of_work_leads_back_to_it() {
         let work: Vec<u8> = (0..=255).collect();
         assert_eq!(from_hex(&to_hex(&work)), Some(work));
         assert_eq!([from_hex(""), from_hex("7"), from_hex("7g"), from_hex("+7")], [None, None, None, None]);
-    }
-
-    #[test]
-    fn a_request_says_one_thing_to_do() {
-        let op = |text: &str| json_body::read(text.as_bytes()).and_then(|request| checked(&request)).ok();
-        assert_eq!(op(r#"{"verb": "retry", "work": "70ff"}"#), Some(FaultsOp::Retry(vec![0x70, 0xff])));
-        assert_eq!(op(r#"{"verb": "drop", "work": "70ff"}"#), Some(FaultsOp::Drop(vec![0x70, 0xff])));
-        assert_eq!(op(r#"{"verb": "forget"}"#), Some(FaultsOp::Forget));
-        for bad in ["{}", r#"{"verb":"retry"}"#, r#"{"verb":"forget","work":"70"}"#, r#"{"verb":1}"#, r#"{"verb":"x"}"#]
-        {
-            assert_eq!(op(bad), None, "{bad}");
-        }
     }
 }

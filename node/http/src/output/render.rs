@@ -322,7 +322,7 @@ pub fn page<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use quorate_api::{EntryView, ListAnswer, WriteAnswer};
     use quorate_machine::types::{Outcome, Value};
 
@@ -330,7 +330,8 @@ mod tests {
 
     const AT: ReadPosition = ReadPosition { index: 90, revision: 80, clock: 1_000, oldest_revision: 1 };
 
-    fn entry(kind: ContentKind, data: &[u8], expires_at: Option<u64>) -> Entry {
+    /// An entry of two versions.
+    pub fn entry(kind: ContentKind, data: &[u8], expires_at: Option<u64>) -> Entry {
         let meta = EntryMeta {
             create_revision: 5,
             mod_revision: 7,
@@ -348,10 +349,11 @@ mod tests {
     }
 
     /// Parses into the wire type and writes it back: any difference in names, order or absence shows.
-    fn same_as<T: serde::Serialize + serde::de::DeserializeOwned>(rendered: &[u8]) {
+    pub fn same_as<T: serde::Serialize + serde::de::DeserializeOwned>(rendered: &[u8]) -> T {
         let parsed: T = serde_json::from_slice(rendered).expect("the rendered text is the wire type");
         let again = serde_json::to_vec(&parsed).expect("wire types are JSON");
         assert_eq!(String::from_utf8_lossy(rendered), String::from_utf8_lossy(&again));
+        parsed
     }
 
     #[test]
@@ -410,8 +412,7 @@ mod tests {
             let outcome = Outcome::Written(written.clone());
             let reply = Reply { index: 90, revision: 80, clock: 1_000, replayed: false, outcome };
             let rendered = write(&name("k"), &reply, &written, true);
-            same_as::<WriteAnswer>(&rendered);
-            let answer: WriteAnswer = serde_json::from_slice(&rendered).expect("the wire type");
+            let answer: WriteAnswer = same_as(&rendered);
             assert_eq!((answer.cas, answer.create_revision, answer.version), (None, shown, Some(2)));
         }
     }

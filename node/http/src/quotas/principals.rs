@@ -13,7 +13,6 @@ use super::body;
 use crate::context::Context;
 use crate::coordinate;
 use crate::described::{Common, Page, Reused};
-use crate::input::extract::Query;
 use crate::input::json_body::JsonBytes;
 use crate::output::response::Outcome;
 use crate::routes::{Policy, Routes};
@@ -31,8 +30,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn list(context: Context) -> Outcome {
-    let mut query = Query::parse(context.head.uri.query());
-    let (limit, after) = coordinate::page_of(&mut query, |text| Some(text.to_owned()))?;
+    let (limit, after) = coordinate::page_of(&context, |text| Some(text.to_owned()))?;
     context.admit_read(&requirement::on_prefix(Permission::Admin, b"")).await?;
     let seen = scan(&context, move |backend| backend.principal_quotas(after.as_deref(), limit)).await?;
     body::list(&seen)

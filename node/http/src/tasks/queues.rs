@@ -24,6 +24,7 @@ use utoipa_axum::routes;
 
 use crate::command;
 use crate::context::{Context, RequestContext};
+use crate::coordinate;
 use crate::described::{Common, Page, QueuePath, Reused};
 use crate::input::cursor::TaskCursor;
 use crate::input::extract::Query;
@@ -71,16 +72,7 @@ pub fn routes() -> Routes {
         Common,
     ))]
 pub async fn queues(context: Context) -> Outcome {
-    let mut query = Query::parse(context.head.uri.query());
-    let limit = limit(&mut query);
-    let after = query.text("cursor").and_then(|text| match QueueName::new(text) {
-        Ok(name) => Some(name),
-        Err(_) => {
-            query.faults.add("query:cursor", "not a cursor of this route; give back the one of the page before");
-            None
-        }
-    });
-    query.finish()?;
+    let (limit, after) = coordinate::page_of(&context, |text| QueueName::new(text).ok())?;
     context.costs_page(limit)?;
     context.admit_read(&requirement::on_prefix(Permission::Read, b"")).await?;
     let page = scan(&context, move |backend| backend.queues(after.as_ref(), limit)).await?;
@@ -180,15 +172,8 @@ fn schedule_of(text: &[u8]) -> Result<ScheduleRequest, Failure> {
 pub async fn list(context: Context) -> Outcome {
     let queue = queue_of(context.name())?;
     let mut query = Query::parse(context.head.uri.query());
-    let limit = limit(&mut query);
-    let filter = filter(&mut query);
-    let after = query.text("cursor").and_then(|text| match TaskCursor::decode(&text) {
-        Some(TaskCursor { after }) => Some(after),
-        None => {
-            query.faults.add("query:cursor", "not a cursor of this route; give back the one of the page before");
-            None
-        }
-    });
+    let (limit, filter) = (query.page_limit(limits::LIST_ENTRIES_DEFAULT), filter(&mut query));
+    let after = query.cursor(|text| TaskCursor::decode(text).map(|cursor| cursor.after));
     query.finish()?;
     // Those in another state are looked at too.
     context.costs_a_find()?;
@@ -369,14 +354,6 @@ fn no_task(queue: &QueueName, what: &str, id: Option<&TaskId>) -> String {
 pub fn queue_of(rest: &str) -> Result<QueueName, Failure> {
     let text = text::percent_decode(rest).map_err(|why| Failure::invalid("path:queue", why))?;
     QueueName::new(text).map_err(|why| Failure::invalid("path:queue", why.to_string()))
-}
-
-fn limit(query: &mut Query<'_>) -> usize {
-    let limit = query.number("limit").unwrap_or(limits::LIST_ENTRIES_DEFAULT as u64);
-    if limit == 0 || limit > limits::LIST_ENTRIES_MAX as u64 {
-        query.faults.add("query:limit", format!("out of range; give 1 to {}", limits::LIST_ENTRIES_MAX));
-    }
-    limit.min(limits::LIST_ENTRIES_MAX as u64) as usize
 }
 
 fn filter(query: &mut Query<'_>) -> TaskFilter {

@@ -1,10 +1,8 @@
 //! The stream of a backup: whole, bounded, and at the pace of its reader.
 
-use std::time::Duration;
-
 use quorate_api::ErrorCode;
 
-use crate::raw::{PATIENCE, Server};
+use crate::raw::{Server, until};
 
 const PIECE: usize = 64 * 1024;
 
@@ -43,21 +41,11 @@ async fn more_readers_than_a_node_serves_are_told_to_come_later() {
         raw.send_request("GET", "/v1/cluster/backup", &[], b"").await;
         slow.push(raw);
     }
-    let begun = tokio::time::Instant::now();
-    let refused = loop {
-        let answer = server.ask("HEAD", "/v1/cluster/backup", &[], b"").await;
-        if answer.status != 200 {
-            break answer;
-        }
-        assert!(begun.elapsed() < PATIENCE, "the third of three is served");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    };
-    assert_eq!(refused.status, 429);
+    let answer = async || server.ask("HEAD", "/v1/cluster/backup", &[], b"").await.status;
+    until("the third of three is served", async || answer().await != 200).await;
+    assert_eq!(answer().await, 429);
     drop(slow);
-    while server.ask("HEAD", "/v1/cluster/backup", &[], b"").await.status != 200 {
-        assert!(begun.elapsed() < PATIENCE, "readers who left still hold their places");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("readers who left still hold their places", async || answer().await == 200).await;
 }
 
 #[tokio::test]

@@ -4,10 +4,9 @@ use quorate_api::ErrorCode;
 use quorate_machine::types::{ContentKind, Value};
 use quorate_node_core::gateway::api::ApiSettings;
 
-use crate::raw::{Response, Server, api_settings, serve_settings};
+use crate::raw::{JSON, Response, Server, api_settings, serve_settings};
 
 const PAGE: &str = "https://app.example.org";
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 async fn server(origins: &[&str]) -> Server {
     let cors_origins = origins.iter().map(ToString::to_string).collect();

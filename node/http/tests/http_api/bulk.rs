@@ -1,12 +1,12 @@
-//! `POST /v1/bulk`: the parts it becomes, and what is told of them.
+//! Many operations in one request: the parts that a bulk becomes, what is told of them, and changes of all that matches.
 
-use quorate_api::{Applied, BulkAnswer, ErrorCode, Retry};
-use quorate_machine::types::{Action, RequestId};
+use quorate_api::{Applied, BulkAnswer, BulkOutcome, ErrorCode, Retry, WhereAnswer};
+use quorate_machine::types::{Action, Outcome, RequestId, WhereChange, WhereReply};
 use quorate_node_core::backend::{AppError, Consistency};
+use serde_json::json;
 
-use crate::raw::{Response, Server};
+use crate::raw::{JSON, Response, Server, post, read};
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
 const ID: (&str, &str) = ("Idempotency-Key", "load-7");
 
@@ -97,18 +97,6 @@ async fn a_bulk_that_stops_before_anything_was_applied_says_that_too() {
 }
 
 #[tokio::test]
-async fn who_prefers_it_minimal_sees_only_what_failed() {
-    let server = Server::start().await;
-    let lines = inserts(3) + "{\"op\":\"remove\",\"key\":\"none\"}";
-    let minimal = ("Prefer", "return=minimal");
-    let response = server.ask("POST", "/v1/bulk", &[LINES, minimal], lines.as_bytes()).await;
-    assert_eq!(response.header("preference-applied"), Some("return=minimal"));
-    let answer = answer(&response);
-    assert_eq!((answer.applied, answer.failed), (3, 1));
-    assert_eq!(answer.results.iter().map(|item| item.n).collect::<Vec<_>>(), [3]);
-}
-
-#[tokio::test]
 async fn a_dry_run_of_a_bulk_is_a_read() {
     let server = Server::start().await;
     let object = format!(r#"{{"dry_run":true,"ops":[{}]}}"#, inserts(3).trim_end().replace('\n', ","));
@@ -156,4 +144,51 @@ async fn a_bulk_of_the_largest_size_is_read_and_its_bytes_are_counted() {
     assert!(parts(&server).iter().all(|(count, _)| (1..=163).contains(count)), "{:?}", parts(&server));
     let metrics = server.get("/metrics").await.text();
     assert!(metrics.contains("route=\"/v1/bulk\""), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_change_of_all_that_matches_says_that_results_are_left_out_and_writes_nothing_when_it_is_tried() {
+    let server = Server::start().await;
+    let tried = json!({"prefix": "", "where": [], "patch": {"a": 1}, "dry_run": true});
+    assert!(read::<WhereAnswer>(&post(&server, "/v1/update_where", tried).await).dry_run);
+    assert_eq!(server.backend.commands(), [], "a dry run is no command");
+    assert_eq!(server.backend.barriers(), [Consistency::Linearizable]);
+    let reply = WhereReply { matched: 1, failed: 1, left_out: true, ..WhereReply::default() };
+    server.backend.come_to(Outcome::Where(reply));
+    let retried: WhereAnswer = read(&post(&server, "/v1/delete_where", json!({"prefix": "", "where": []})).await);
+    assert_eq!((retried.failed, retried.results.len(), retried.left_out), (1, 0, true), "there were some");
+    let Action::Where(op) = server.last_action() else { panic!("not a change of all that matches") };
+    assert_eq!((op.change, op.limit), (WhereChange::Remove, 1_000));
+}
+
+#[tokio::test]
+async fn all_pages_of_a_change_apply_once_each_though_all_are_sent_twice() {
+    const DOCUMENTS: u64 = 250;
+    let server = Server::start().await;
+    let insert =
+        |n: u64| json!({"op": "insert", "key": format!("docs/{n:03}"), "value": {"n": 0, "even": n.is_multiple_of(2)}});
+    let inserts: Vec<_> = (0..DOCUMENTS).map(insert).collect();
+    assert_eq!(post(&server, "/v1/bulk", json!({ "ops": inserts })).await.json()["applied"], DOCUMENTS);
+    let mut body = json!({"prefix": "docs/", "where": [], "if": [{"field": "even", "op": "eq", "value": true}],
+        "patch": [{"op": "inc", "path": "n", "value": 1}], "limit": 40});
+    let (mut matched, mut applied, mut skipped, mut pages) = (0, 0, 0, 0);
+    loop {
+        body["request_id"] = json!(format!("page-{pages}"));
+        let first: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
+        let again: WhereAnswer = read(&post(&server, "/v1/update_where", body.clone()).await);
+        assert_eq!(again, WhereAnswer { replayed: true, ..first.clone() }, "page {pages}");
+        assert!(first.results.iter().all(|item| item.outcome == BulkOutcome::Skipped && item.code.is_some()));
+        (matched, applied, skipped) = (matched + first.matched, applied + first.applied, skipped + first.skipped);
+        pages += 1;
+        match first.cursor {
+            Some(cursor) => body["cursor"] = json!(cursor),
+            None => break,
+        }
+    }
+    assert_eq!((matched, applied, skipped, pages), (DOCUMENTS, DOCUMENTS / 2, DOCUMENTS / 2, 4));
+    for (even, n) in [(true, 1), (false, 0)] {
+        let criteria = json!([{"field": "even", "op": "eq", "value": even}, {"field": "n", "op": "eq", "value": n}]);
+        let counted = post(&server, "/v1/count", json!({"prefix": "docs/", "where": criteria})).await.json();
+        assert_eq!(counted["count"], DOCUMENTS / 2, "{criteria}");
+    }
 }

@@ -1,268 +1,137 @@
 //! Conditional requests: what `If-Match` and `If-None-Match` lead to, on reads and on writes.
+//!
+//! `conditions/*.txt` are lists of conditions, each with what it leads to: on the entry `k` with cas 3, which was 2 before, where there is no
+//! entry, and on `k` while it is locked.
+//!
+//! ```text
+//! NAME: VALUE & NAME: VALUE                            lines of headers, or `-` for none; `<key>` is the key of the lock
+//!   METHOD STATUS CODE | STATUS CODE | STATUS CODE     HEAD is as GET
+//! ```
+//!
+//! `QUORATE_BLESS=1` writes the actual answers into the pages.
 
-use quorate_api::{Applied, Cas, ErrorCode};
-use quorate_machine::document::{Criteria, Json};
-use quorate_machine::types::Action;
+use std::fmt::Write as _;
+use std::time::Duration;
 
-use crate::raw::{Response, Server};
+use quorate_api::{Applied, code_name};
+use serde_json::json;
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
+use crate::raw::{JSON, Response, Server, post};
+use crate::transcripts::each_page;
 
-/// A server with the entry `k` at cas 3, which was 2 before.
+/// What a line of answers begins with.
+const ANSWER: &str = "  ";
+const WRITTEN: &str = "{\"a\":1}";
+
+/// A server with the entry `k`, a document, at cas 3.
 async fn server() -> Server {
-    server_with("1", "2").await
-}
-
-/// The same, where `k` is a document.
-async fn server_with_document() -> Server {
-    server_with("{}", "{}").await
-}
-
-async fn server_with(first: &str, second: &str) -> Server {
     let server = Server::start().await;
-    assert_eq!(server.put_json("/v1/kv/k", first).await.status, 201);
-    assert_eq!(server.put_json("/v1/kv/k", second).await.status, 200);
+    for status in [201, 200] {
+        assert_eq!(server.put_json("/v1/kv/k", "{}").await.status, status);
+    }
     server
+}
+
+/// The same, where `k` is locked; with the key of the lock.
+async fn locked() -> (Server, String) {
+    let server = server().await;
+    let locked = post(&server, "/v1/ops", json!({"op": "lock", "key": "k"})).await.json();
+    (server, locked["cas"].as_str().expect("the key of the lock").to_owned())
 }
 
 /// Asks with these lines of headers.
 async fn ask(server: &Server, method: &str, path: &str, lines: &[(&str, &str)]) -> Response {
     let mut headers = lines.to_vec();
-    let body: &[u8] = match method {
-        "PUT" | "PATCH" => b"{\"a\":1}",
-        _ => b"",
-    };
+    let body = if matches!(method, "PUT" | "PATCH") { WRITTEN } else { "" };
     if !body.is_empty() {
         headers.push(JSON);
     }
-    server.ask(method, path, &headers, body).await
+    server.ask(method, path, &headers, body.as_bytes()).await
+}
+
+/// The value at a path, if there is an entry.
+async fn value(server: &Server, path: &str) -> Option<String> {
+    let answer = server.get(&format!("{path}?raw")).await;
+    (answer.status == 200).then(|| answer.text())
 }
 
 #[tokio::test]
-async fn reads_are_judged_in_the_order_of_the_standard() {
-    let server = server().await;
-    let is = |tags| ("If-Match", tags);
-    let no = |tags| ("If-None-Match", tags);
-    for (lines, there, missing) in [
-        (vec![is("*")], 200, 404),
-        (vec![is("\"3\"")], 200, 404),
-        (vec![is("\"2\", \"3\"")], 200, 404),
-        (vec![is("\"2\""), is("\"3\"")], 200, 404),
-        (vec![is("\"2\" ,, \"3\",")], 200, 404),
-        (vec![is("\"2\"")], 412, 404),
-        (vec![is("\"2\", \"4\"")], 412, 404),
-        (vec![no("*")], 304, 404),
-        (vec![no("\"3\"")], 304, 404),
-        (vec![no("\"2\",,\"3\" ,")], 304, 404),
-        (vec![no("\"2\""), no("\"3\"")], 304, 404),
-        (vec![no("W/\"3\"")], 304, 404),
-        (vec![no("\"2\", \"4\"")], 200, 404),
-        (vec![no("\"0\", \"4\"")], 200, 304),
-        // What no entry can have matches none.
-        (vec![is("W/\"3\"")], 412, 404),
-        (vec![is("\"3-gzip\"")], 412, 404),
-        (vec![is("\"abc\", \"3\"")], 200, 404),
-        (vec![is("W/\"3\", \"3\"")], 200, 404),
-        (vec![is("\"an,unknown\\one\"")], 412, 404),
-        (vec![is("\"\"")], 412, 404),
-        (vec![no("\"3-gzip\"")], 200, 404),
-        (vec![no("\"3-gzip\", \"unknown\"")], 200, 404),
-        (vec![no("W/\"abc\", W/\"3\"")], 304, 404),
-        // If-Match comes first: 412, whatever the other says.
-        (vec![no("\"3\""), is("\"2\"")], 412, 404),
-        (vec![is("\"3\""), no("\"2\", \"3\"")], 304, 404),
-        (vec![is("\"3\""), no("\"2\"")], 200, 404),
-        (vec![is("*"), no("\"3\"")], 304, 404),
-        (vec![is("*"), no("*")], 304, 404),
-    ] {
-        for method in ["GET", "HEAD"] {
-            let answer = ask(&server, method, "/v1/kv/k", &lines).await;
-            assert_eq!(answer.status, there, "{method} {lines:?}");
-            answer.carries_the_common_headers();
-            match (there, method) {
-                (412, "GET") => {
-                    let problem = answer.problem();
-                    assert_eq!((problem.code, problem.applied), (ErrorCode::CasMismatch, Applied::No));
-                    let current = problem.current.expect("the entry as it is");
-                    assert_eq!((current.cas, problem.revision), (Some(Cas::new(3)), Some(3)));
-                }
-                (412, _) => {}
-                _ => assert_eq!(answer.header("etag"), Some("\"3\""), "{method} {lines:?}"),
+async fn conditions_are_judged_as_the_standard_says() {
+    each_page("conditions", run).await;
+}
+
+/// The page with the answers as they are.
+async fn run(page: &str) -> String {
+    let (mut free, mut held) = (server().await, locked().await);
+    let mut out = String::new();
+    for line in page.lines().filter(|line| !line.starts_with(ANSWER)) {
+        writeln!(out, "{line}").expect("memory");
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        for method in ["GET", "PUT", "PATCH", "DELETE"] {
+            let keyed = line.replace("<key>", &held.1);
+            let lines: Vec<_> = keyed.split(" & ").filter_map(|line| line.split_once(": ")).collect();
+            let none = came_to(&free, method, "/v1/kv/none", &lines, None).await;
+            let there = came_to(&free, method, "/v1/kv/k", &lines, None).await;
+            let while_locked = came_to(&held.0, method, "/v1/kv/k", &lines, Some(&held.1)).await;
+            writeln!(out, "{ANSWER}{method} {there} | {none} | {while_locked}").expect("memory");
+            // Another entry where something was written.
+            let is_written = |came: &str| method != "GET" && came.starts_with('2');
+            if is_written(&there) || is_written(&none) {
+                free = server().await;
             }
-            let answer = ask(&server, method, "/v1/kv/none", &lines).await;
-            assert_eq!(answer.status, missing, "{method} {lines:?} without an entry");
-        }
-    }
-    let past = ask(&server, "GET", "/v1/kv/k?revision=2", &[is("\"2\"")]).await;
-    assert_eq!((past.status, past.header("etag")), (200, Some("\"2\"")), "judged by the entry as it was then");
-}
-
-#[tokio::test]
-async fn no_condition_of_a_read_tells_the_cas_of_a_locked_entry() {
-    let server = server().await;
-    let locked = server.ask("POST", "/v1/ops", &[JSON], br#"{"op":"lock","key":"k"}"#).await.json();
-    let key = locked["cas"].as_str().expect("the key of the lock");
-    let tag = format!("\"{key}\"");
-    for (lines, status) in [
-        (vec![("If-Match", "\"3\"")], 412),
-        // The revision of the lock is the cas for nobody.
-        (vec![("If-Match", "\"4\"")], 412),
-        (vec![("If-Match", tag.as_str())], 412),
-        (vec![("If-None-Match", tag.as_str())], 200),
-        (vec![("If-None-Match", "*")], 304),
-        (vec![("If-None-Match", "\"3\"")], 200),
-        (vec![("If-None-Match", "\"2\", W/\"3\"")], 200),
-        (vec![("If-Match", "*")], 200),
-        (vec![("If-Match", "*"), ("If-None-Match", "\"3\"")], 200),
-        (vec![("If-Match", "*"), ("If-None-Match", "*")], 304),
-        (vec![("If-Match", "\"3\""), ("If-None-Match", "\"2\"")], 412),
-        (vec![], 200),
-    ] {
-        for method in ["GET", "HEAD"] {
-            let answer = ask(&server, method, "/v1/kv/k", &lines).await;
-            assert_eq!(answer.status, status, "{method} {lines:?}");
-            assert_eq!(answer.header("etag"), None, "{method} {lines:?}");
-            let all = format!("{answer:?}") + &answer.text();
-            assert!(!all.contains(key), "{method} {lines:?} tells the cas: {all}");
-        }
-    }
-}
-
-/// What a write comes to: done with this status, or refused with it and this code.
-type Verdict = Result<u16, (u16, ErrorCode)>;
-
-#[tokio::test]
-async fn writes_are_judged_by_their_headers_and_refused_with_412() {
-    use ErrorCode::{AlreadyExists, CasMismatch, ConditionNotMet, NotFound};
-
-    let is = |tags| ("If-Match", tags);
-    let no = |tags| ("If-None-Match", tags);
-    let gone: Verdict = Err((412, NotFound));
-    let missing: Verdict = Err((404, NotFound));
-    let mismatch: Verdict = Err((412, CasMismatch));
-    let listed: Verdict = Err((412, ConditionNotMet));
-    let exists: Verdict = Err((412, AlreadyExists));
-    let done: Verdict = Ok(200);
-    // The lines; of an entry with cas 3: any of the methods; of none: PUT, the others.
-    for (lines, there, put, others) in [
-        (vec![], done, Ok(201), missing),
-        (vec![is("*")], done, gone, gone),
-        (vec![is("\"3\"")], done, gone, gone),
-        (vec![is("\"2\", \"3\"")], done, gone, gone),
-        (vec![is("\"3\""), is("\"4\"")], done, gone, gone),
-        (vec![is("\"2\" ,, \"3\",")], done, gone, gone),
-        (vec![is("\"2\", \"4\"")], mismatch, gone, gone),
-        // What no entry can have matches none.
-        (vec![is("W/\"3\"")], mismatch, gone, gone),
-        (vec![is("\"3-gzip\"")], mismatch, gone, gone),
-        (vec![is("\"abc\"")], mismatch, gone, gone),
-        (vec![is("\"abc\", \"3\"")], done, gone, gone),
-        (vec![is("W/\"3\", \"3\"")], done, gone, gone),
-        (vec![is("\"an,unknown\\one\"")], mismatch, gone, gone),
-        (vec![is("\"\"")], mismatch, gone, gone),
-        (vec![is("\"0\"")], mismatch, gone, gone),
-        (vec![no("*")], exists, Ok(201), missing),
-        (vec![no("\"3\"")], listed, Ok(201), missing),
-        (vec![no("W/\"3\"")], listed, Ok(201), missing),
-        (vec![no("\"2\", W/\"3\"")], listed, Ok(201), missing),
-        (vec![no("\"2\""), no("\"3\"")], listed, Ok(201), missing),
-        (vec![no("\"2\", \"4\"")], done, Ok(201), missing),
-        (vec![no("\"3-gzip\"")], done, Ok(201), missing),
-        (vec![no("\"3-gzip\", \"unknown\"")], done, Ok(201), missing),
-        // Both have to hold.
-        (vec![is("*"), no("*")], mismatch, gone, gone),
-        (vec![is("*"), no("\"3\"")], listed, gone, gone),
-        (vec![is("*"), no("\"2\"")], done, gone, gone),
-        (vec![is("\"3\""), no("\"2\"")], done, gone, gone),
-        (vec![is("\"3\""), no("\"3\"")], mismatch, gone, gone),
-        (vec![is("\"2\""), no("\"4\"")], mismatch, gone, gone),
-    ] {
-        for method in ["PUT", "PATCH", "DELETE"] {
-            let server = server_with_document().await;
-            let none = if method == "PUT" { put } else { others };
-            for (path, expected) in [("/v1/kv/none", none), ("/v1/kv/k", there)] {
-                let answer = ask(&server, method, path, &lines).await;
-                let shown = format!("{method} {path} {lines:?}: {}", answer.text());
-                let (Ok(status) | Err((status, _))) = expected;
-                assert_eq!(answer.status, status, "{shown}");
-                let location = (status == 201).then_some(path);
-                assert_eq!(answer.header("location"), location, "{shown}");
-                assert_eq!(answer.header("etag").is_some(), expected.is_ok() && method != "DELETE", "{shown}");
-                // Refused is not applied, and done is.
-                let wanted = match (expected, path) {
-                    (Err(_), "/v1/kv/k") => Some("{}"),
-                    (Err(_), _) => None,
-                    (Ok(_), _) if method == "DELETE" => None,
-                    (Ok(_), _) => Some("{\"a\":1}"),
-                };
-                let left = server.get(&format!("{path}?raw")).await;
-                assert_eq!((left.status == 200).then(|| left.text()).as_deref(), wanted, "{shown}");
-                let Err((_, code)) = expected else { continue };
-                let problem = answer.problem();
-                assert_eq!((problem.status, problem.code, problem.applied), (status, code, Applied::No), "{shown}");
-                let current = problem.current.and_then(|current| current.cas);
-                assert_eq!(current, (path == "/v1/kv/k").then_some(Cas::new(3)), "{shown}");
+            if is_written(&while_locked) {
+                held = locked().await;
             }
         }
     }
+    out
 }
 
-#[tokio::test]
-async fn no_condition_lets_a_write_past_a_lock() {
-    let is = |tags| ("If-Match", tags);
-    let no = |tags| ("If-None-Match", tags);
-    let server = server_with_document().await;
-    assert_eq!(server.ask("POST", "/v1/ops", &[JSON], br#"{"op":"lock","key":"k"}"#).await.status, 200);
-    for lines in [
-        vec![],
-        vec![is("*")],
-        vec![is("\"3\"")],
-        vec![is("\"2\", \"3\"")],
-        vec![is("W/\"3\"")],
-        vec![is("\"3-gzip\"")],
-        vec![no("*")],
-        vec![no("\"3\"")],
-        vec![no("\"2\"")],
-        vec![is("\"3\""), no("\"2\"")],
-        vec![is("\"3\""), no("\"3\"")],
-        vec![is("*"), no("*")],
-    ] {
-        for method in ["PUT", "PATCH", "DELETE"] {
-            let problem = ask(&server, method, "/v1/kv/k", &lines).await.problem();
-            assert_eq!((problem.status, problem.applied), (412, Applied::No), "{method} {lines:?}: {problem:?}");
-            let current = problem.current.expect("the entry as it is");
-            assert_eq!((current.cas, current.locked), (None, true), "{method} {lines:?}");
+/// What a request comes to, which shows and leaves what it should, and tells nobody the key of a lock.
+async fn came_to(server: &Server, method: &str, path: &str, lines: &[(&str, &str)], key: Option<&str>) -> String {
+    let (entry, was) = (server.get(path).await, value(server, path).await);
+    let answer = ask(server, method, path, lines).await;
+    let told = format!("{answer:?} {}", answer.text());
+    let what = format!("{method} {path} {lines:?}: {told}");
+    answer.carries_the_common_headers();
+    assert!(key.is_none_or(|key| !told.contains(key)), "{what}");
+    if method == "GET" {
+        let head = ask(server, "HEAD", path, lines).await;
+        assert_eq!((head.status, head.header("etag")), (answer.status, answer.header("etag")), "HEAD of {what}");
+    }
+    // Refused is not applied, and done is.
+    let left = match (method, answer.status) {
+        ("DELETE", 200) => None,
+        ("PUT" | "PATCH", 200 | 201) => Some(WRITTEN.to_owned()),
+        _ => was,
+    };
+    assert_eq!(value(server, path).await, left, "{what}");
+    assert_eq!(answer.header("location"), (answer.status == 201).then_some(path), "{what}");
+    if answer.status < 400 {
+        match method {
+            "GET" => assert_eq!(answer.header("etag"), entry.header("etag"), "{what}"),
+            _ => assert_eq!(answer.header("etag").is_some(), method != "DELETE", "{what}"),
         }
+        return answer.status.to_string();
     }
-    assert_eq!(server.get("/v1/kv/k?raw").await.text(), "{}");
+    assert_eq!(answer.header("etag"), None, "{what}");
+    let problem = answer.problem();
+    let current = problem.current.map(|current| (current.cas.map(|cas| format!("\"{cas}\"")), current.locked));
+    let known = (entry.status == 200).then(|| (entry.header("etag").map(str::to_owned), key.is_some()));
+    assert_eq!((problem.applied, current), (Applied::No, known), "{what}");
+    format!("{} {}", answer.status, code_name(problem.code))
 }
 
 #[tokio::test]
-async fn a_tag_that_never_matches_is_named_as_it_was_sent() {
-    let server = server_with_document().await;
-    for method in ["GET", "PUT", "PATCH", "DELETE"] {
-        let problem = ask(&server, method, "/v1/kv/k", &[("If-Match", "W/\"3\"")]).await.problem();
-        assert_eq!((problem.status, problem.code), (412, ErrorCode::CasMismatch), "{method}");
-        let is_told =
-            problem.detail.contains("has cas 3") && problem.detail.contains("W/\"3\" in If-Match is a weak tag");
-        assert!(is_told && !problem.detail.contains("not 0"), "{method}: {}", problem.detail);
-        let other = ask(&server, method, "/v1/kv/k", &[("If-Match", "\"3-gzip\", \"2\"")]).await.problem();
-        assert!(other.detail.contains("\"3-gzip\" in If-Match is the tag of no entry"), "{method}: {}", other.detail);
-    }
-}
-
-#[tokio::test]
-async fn a_header_that_breaks_the_grammar_is_refused_as_such() {
-    let server = server_with_document().await;
-    for (name, text) in [("If-Match", "3"), ("If-Match", "\"3"), ("If-None-Match", "*, \"3\""), ("If-None-Match", "")] {
-        for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE"] {
-            let answer = ask(&server, method, "/v1/kv/k", &[(name, text)]).await;
-            assert_eq!(answer.status, 400, "{method} {name}: {text}");
-            if method != "HEAD" {
-                assert_eq!(answer.problem().errors[0].pointer, format!("header:{name}"), "{method} {text}");
-            }
-        }
-    }
+async fn an_entry_whose_lock_is_over_has_a_tag_again() {
+    let (server, _) = locked().await;
+    assert_eq!(server.get("/v1/kv/k").await.header("etag"), None);
+    server.backend.advance(Duration::from_secs(15));
+    let freed = server.get("/v1/kv/k").await;
+    let known = [("If-None-Match", freed.header("etag").expect("the lock is over"))];
+    assert_eq!(ask(&server, "GET", "/v1/kv/k", &known).await.status, 304);
 }
 
 #[tokio::test]
@@ -277,44 +146,4 @@ async fn a_long_poll_waits_until_the_entry_is_none_of_those_known() {
     // A reader that wants what is not there any more does not wait.
     let wanted = [("If-None-Match", "\"4\""), ("If-Match", "\"2\"")];
     assert_eq!(ask(&server, "GET", "/v1/kv/k?wait_ms=20000", &wanted).await.status, 412);
-}
-
-#[tokio::test]
-async fn a_write_by_its_path_takes_conditions_in_its_query() {
-    let server = server_with_document().await;
-    let json = br#"[{"field":"status","op":"eq","value":"new order"},{"field":"n","op":"gte","value":3},{"field":"owner","op":"nexists"},{"field":"ids","op":"in","value":[1,"b"]}]"#;
-    let wanted = Criteria::read(&Json::parse(json).expect("JSON"), "").expect("criteria");
-    let query = "if=status%20eq%20%22new%20order%22&if=n+gte+3&prev&if=owner+nexists&if=ids+in+%5B1,%22b%22%5D";
-    for method in ["PUT", "PATCH", "DELETE"] {
-        ask(&server, method, &format!("/v1/kv/k?{query}"), &[]).await;
-        let command = server.backend.commands().pop().expect("a command came");
-        let Action::Write(op) = command.action else { panic!("{method} writes") };
-        assert_eq!((op.condition, op.return_previous), (wanted.clone(), true), "{method}");
-        server.backend.forget_commands();
-    }
-    for (query, said) in [
-        ("if=", "expected FIELD OP VALUE"),
-        ("if=status", "expected FIELD OP VALUE"),
-        ("if=status%20is%20new", "there are: eq neq"),
-        ("if=status%20eq", "takes a value"),
-        ("if=owner%20exists%20yes", "takes no value"),
-        ("if=status%20eq%20two%20words", "in quotes"),
-        ("if=n%20in%203", "takes a list"),
-        ("if=a..b%20eq%201", "empty"),
-        ("if=n%20gt%20%7B%7D", "takes"),
-        ("if=n%20eq%201&prev&prev", "more than once"),
-    ] {
-        for method in ["PUT", "PATCH", "DELETE"] {
-            let answer = ask(&server, method, &format!("/v1/kv/k?{query}"), &[]).await;
-            assert_eq!(answer.status, 400, "{method} {query}");
-            let problem = answer.problem();
-            assert_eq!(problem.code, ErrorCode::InvalidArgument, "{method} {query}");
-            assert!(problem.errors[0].detail.contains(said), "{method} {query}: {problem:?}");
-        }
-    }
-    let create = ask(&server, "PUT", "/v1/kv/none?if=n+eq+1", &[("If-None-Match", "*")]).await;
-    assert_eq!((create.status, &*create.problem().errors[0].pointer), (400, "query:if"));
-    let unknown = server.get("/v1/kv/k?if=n+eq+1").await.problem();
-    assert_eq!((unknown.code, &*unknown.errors[0].pointer), (ErrorCode::UnknownField, "query:if"));
-    assert_eq!(server.backend.commands(), []);
 }

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, RST_STREAM, SETTINGS, frame};
-use crate::raw::{PATIENCE, Server, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Server, api_settings, serve_settings, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -67,12 +67,10 @@ async fn half_a_preface_of_somebody_who_went_is_not_waited_for() {
 async fn a_second_head_that_comes_half_is_closed_and_an_idle_connection_is_not() {
     let server = impatient().await;
     let mut raw = server.connect().await;
-    raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(raw.response(false).await.status, 200);
+    assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
     // Well beyond the header timeout: only bytes of a head start its clock.
     tokio::time::sleep(SHORT * 4).await;
-    raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(raw.response(false).await.status, 200, "an idle connection stays open");
+    assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200, "an idle connection stays open");
     raw.send(b"GET /li").await;
     assert_eq!(raw.closed().await, b"");
 }
@@ -112,8 +110,7 @@ async fn an_idle_connection_is_closed_at_its_own_deadline() {
     settings.idle_timeout = SHORT;
     let server = Server::start_with(api_settings(), settings).await;
     let mut raw = server.connect().await;
-    raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(raw.response(false).await.status, 200);
+    assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
     assert_eq!(raw.closed().await, b"");
 }
 
@@ -129,11 +126,8 @@ async fn an_answer_that_nobody_reads_is_cut() {
     for _ in 0..40 {
         raw.send_request("GET", "/v1/kv/big?raw", &[], b"").await;
     }
-    let until = Instant::now() + PATIENCE;
-    while !server.get("/metrics").await.text().contains("reason=\"stalled\"} 1") {
-        assert!(Instant::now() < until, "the stalled connection was not cut");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let is_cut = async || server.get("/metrics").await.text().contains("reason=\"stalled\"} 1");
+    until("the stalled connection was not cut", is_cut).await;
 }
 
 /// A request for this path without a body, over HTTP/2.
@@ -204,11 +198,8 @@ async fn bodies_that_take_too_much_memory_together_are_refused_and_room_is_made_
     let server = Server::start_with(api, serve_settings()).await;
     let mut slow = server.connect().await;
     slow.send_request("PUT", "/v1/kv/slow", &[OCTETS, ("Content-Length", "60000")], &[1; 59_999]).await;
-    let until = Instant::now() + PATIENCE;
-    while !server.get("/metrics").await.text().contains("quorate_http_request_bodies_bytes 59999") {
-        assert!(Instant::now() < until, "the bytes that came do not count");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let do_count = async || server.get("/metrics").await.text().contains("quorate_http_request_bodies_bytes 59999");
+    until("the bytes that came do not count", do_count).await;
     let refused = server.ask("PUT", "/v1/kv/other", &[OCTETS], &[2; 60_000]).await;
     let problem = refused.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::TooManyRequests, Applied::No));
@@ -268,8 +259,7 @@ async fn one_connection_too_many_is_told_and_closed_and_room_is_made_again() {
     let mut open = Vec::new();
     for _ in 0..2 {
         let mut raw = server.connect().await;
-        raw.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(raw.response(false).await.status, 200);
+        assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
         open.push(raw);
     }
     let refused = server.connect().await.response(false).await;
@@ -295,8 +285,7 @@ async fn one_connection_too_many_takes_the_place_of_the_oldest_silent_one_of_the
     settings.connections_max = 6;
     let server = Server::start_with(api_settings(), settings).await;
     let mut served = server.connect().await;
-    served.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(served.response(false).await.status, 200);
+    assert_eq!(served.ask("GET", "/livez", &[], b"").await.status, 200);
     let alone = server.connect_from(2).await;
     let mut crowd = std::collections::VecDeque::new();
     for _ in 0..4 {
@@ -305,21 +294,18 @@ async fn one_connection_too_many_takes_the_place_of_the_oldest_silent_one_of_the
     let mut newcomers = Vec::new();
     for last in [4, 5] {
         let mut newcomer = server.connect_from(last).await;
-        newcomer.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(newcomer.response(false).await.status, 200);
+        assert_eq!(newcomer.ask("GET", "/livez", &[], b"").await.status, 200);
         newcomers.push(newcomer);
         assert_eq!(crowd.pop_front().expect("there are more").closed().await, b"", "it is not told, it said nothing");
     }
     for mut open in crowd.into_iter().chain([served, alone]) {
-        open.send_request("GET", "/livez", &[], b"").await;
-        assert_eq!(open.response(false).await.status, 200);
+        assert_eq!(open.ask("GET", "/livez", &[], b"").await.status, 200);
     }
     // A moment after they were closed.
     let (counted, until) =
         ("quorate_http_connections_ended_total{reason=\"pushed_out\"} 2\n", Instant::now() + PATIENCE);
     loop {
-        newcomers[0].send_request("GET", "/metrics", &[], b"").await;
-        let metrics = newcomers[0].response(false).await.text();
+        let metrics = newcomers[0].ask("GET", "/metrics", &[], b"").await.text();
         if metrics.contains(counted) {
             break;
         }
@@ -353,16 +339,11 @@ async fn stopping_lets_open_requests_end_and_closes_idle_connections() {
     settings.drain_timeout = 10 * PATIENCE;
     let server = Server::start_with(api_settings(), settings).await;
     let mut idle = server.connect().await;
-    idle.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(idle.response(false).await.status, 200);
+    assert_eq!(idle.ask("GET", "/livez", &[], b"").await.status, 200);
     let mut busy = server.connect().await;
     busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=300", &[], b"").await;
-    let until = Instant::now() + PATIENCE;
     // /livez asks for none.
-    while server.backend.barriers().is_empty() {
-        assert!(Instant::now() < until, "the long poll did not begin");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the long poll did not begin", async || !server.backend.barriers().is_empty()).await;
     server.stop.cancel();
     assert_eq!(idle.closed().await, b"");
     assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
@@ -377,9 +358,7 @@ async fn draining_does_not_wait_longer_than_it_may() {
     let server = Server::start_with(api_settings(), settings).await;
     let mut busy = server.connect().await;
     busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=60000", &[], b"").await;
-    while server.backend.barriers().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the long poll did not begin", async || !server.backend.barriers().is_empty()).await;
     server.stop.cancel();
     tokio::time::timeout(PATIENCE, server.task).await.expect("the server ends").expect("without a panic");
     assert_eq!(busy.closed().await, b"");
@@ -395,8 +374,7 @@ fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
         let mut open = Vec::new();
         for _ in 0..20 {
             let mut raw = server.connect().await;
-            raw.send_request("GET", "/livez", &[], b"").await;
-            assert_eq!(raw.response(false).await.status, 200);
+            assert_eq!(raw.ask("GET", "/livez", &[], b"").await.status, 200);
             open.push(raw);
         }
         for handle in &handles {
@@ -405,9 +383,7 @@ fn many_connections_are_served_by_other_threads_too_and_end_with_the_port() {
         }
         let mut busy = server.connect().await;
         busy.send_request("GET", "/v1/kv/k?if_none_match=0&wait_ms=300", &[], b"").await;
-        while server.backend.barriers().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("the long poll did not begin", async || !server.backend.barriers().is_empty()).await;
         server.stop.cancel();
         assert_eq!(busy.response(false).await.status, 304, "a request in the works is answered");
         for raw in open {
@@ -446,8 +422,7 @@ async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_
     const STREAMS: u32 = 5_000;
     let server = Server::start().await;
     let mut other = server.connect().await;
-    other.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(other.response(false).await.status, 200);
+    assert_eq!(other.ask("GET", "/livez", &[], b"").await.status, 200);
     // `GET /` of the host `t`, as HPACK has it.
     let head = [0x82, 0x86, 0x84, 0x41, 0x01, b't'];
     let mut attack = [PREFACE, &frame(SETTINGS, 0, 0, b"")].concat();
@@ -462,8 +437,7 @@ async fn streams_that_are_opened_and_reset_by_the_thousand_end_their_connection_
     // GOAWAY with ENHANCE_YOUR_CALM.
     let calm = 0xbu32.to_be_bytes();
     assert!(said.windows(calm.len()).any(|bytes| bytes == calm), "{:?}", said.escape_ascii().to_string());
-    other.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(other.response(false).await.status, 200);
+    assert_eq!(other.ask("GET", "/livez", &[], b"").await.status, 200);
 }
 
 #[tokio::test]

@@ -1,52 +1,18 @@
-//! Reading and writing entries: what a request becomes, and bodies and headers that are no text. Transcripts show the rest.
+//! Reading and writing entries: waits, deadlines and freshness, and bodies and headers that are no text. Transcripts show the rest.
 
 use std::time::{Duration, Instant};
 
-use quorate_machine::document::{Json, Patch};
-use quorate_machine::types::{Change, ContentKind, Expect, Expiry, Value};
 use quorate_node_core::backend::{AppError, Consistency, Operations};
 
-use crate::raw::Server;
-
-fn patch(text: &str) -> Change {
-    let json = Json::parse(text.as_bytes()).expect("JSON");
-    Change::Patch(Patch::read(&json, "").expect("a patch"))
-}
-
-const JSON: (&str, &str) = ("Content-Type", "application/json");
+use crate::raw::{JSON, Server};
 
 #[tokio::test]
-async fn what_curl_sends_unasked_is_taken_if_it_is_json() {
-    let server = Server::start().await;
-    let form = [("Content-Type", "application/x-www-form-urlencoded")];
-    assert_eq!(server.ask("PUT", "/v1/kv/k", &form, br#"{"a":1}"#).await.status / 100, 2);
-    assert_eq!(server.get("/v1/kv/k").await.json()["value"]["a"], 1);
-    assert_eq!(server.ask("PATCH", "/v1/kv/k", &form, br#"{"a":2}"#).await.status, 200);
-    assert_eq!(server.ask("POST", "/v1/ops", &form, br#"{"op":"remove","key":"k"}"#).await.status / 100, 2);
-}
-
-#[tokio::test]
-async fn bytes_come_back_raw_with_their_metadata_in_headers() {
+async fn bytes_that_are_no_text_come_back_as_they_were() {
     let server = Server::start().await;
     let bytes = [("Content-Type", "application/octet-stream")];
-    server.ask("PUT", "/v1/kv/b?ttl_ms=500", &bytes, b"\x00\xff\r\n").await;
-    let accept = [("Accept", "application/octet-stream")];
-    for response in [server.get("/v1/kv/b?raw").await, server.ask("GET", "/v1/kv/b", &accept, b"").await] {
-        assert_eq!(response.body, b"\x00\xff\r\n");
-        assert_eq!(response.header("content-type"), Some("application/octet-stream"));
-        assert_eq!(response.header("etag"), Some("\"2\""));
-        assert_eq!(response.header("quorate-create-revision"), Some("2"));
-        assert_eq!(response.header("quorate-mod-revision"), Some("2"));
-        assert_eq!(response.header("quorate-version"), Some("1"));
-        assert_eq!(response.header("quorate-ttl-ms"), Some("500"));
-        assert_eq!(response.header("quorate-index"), Some("102"));
-        assert_eq!(response.header("x-content-type-options"), Some("nosniff"));
-    }
-    let envelope = server.get("/v1/kv/b").await.json();
-    assert_eq!(envelope["value_base64"], "AP8NCg==");
-    assert_eq!(envelope["content_type"], "bytes");
-    server.put_json("/v1/kv/j", "{}").await;
-    assert_eq!(server.get("/v1/kv/j?raw").await.header("content-type"), Some("application/json"));
+    server.ask("PUT", "/v1/kv/b", &bytes, b"\x00\xff\r\n").await;
+    assert_eq!(server.get("/v1/kv/b?raw").await.body, b"\x00\xff\r\n");
+    assert_eq!(server.get("/v1/kv/b").await.json()["value_base64"], "AP8NCg==");
 }
 
 #[tokio::test]
@@ -96,93 +62,6 @@ async fn head_is_get_without_the_body() {
 }
 
 #[tokio::test]
-async fn headers_and_parameters_become_the_right_command() {
-    let server = Server::start().await;
-    let value = || Value { kind: ContentKind::Json, data: b"1".to_vec() };
-    let (never, usual) = (Expiry::Never, Expiry::Usual);
-    let rows = [
-        ("PUT", "/v1/kv/k", None, Change::Put(value()), Expect::ANY, usual),
-        ("PUT", "/v1/kv/k?ttl_ms=9", None, Change::Put(value()), Expect::ANY, Expiry::After(9)),
-        ("PUT", "/v1/kv/k?ttl_ms=0", None, Change::Put(value()), Expect::ANY, never),
-        ("PUT", "/v1/kv/k?ttl=keep", None, Change::Put(value()), Expect::ANY, Expiry::Keep),
-        ("PUT", "/v1/kv/k", Some(("If-None-Match", "*")), Change::Put(value()), Expect::ABSENT, usual),
-        ("PUT", "/v1/kv/k", Some(("If-Match", "*")), Change::Put(value()), Expect::PRESENT, usual),
-        ("PUT", "/v1/kv/k", Some(("If-Match", "\"7\"")), Change::Put(value()), Expect::cas(7).and_present(), usual),
-        (
-            "PUT",
-            "/v1/kv/k",
-            Some(("If-Match", "\"7\", \"8\"")),
-            Change::Put(value()),
-            Expect::any_of(vec![7, 8]).and_present(),
-            usual,
-        ),
-        ("PUT", "/v1/kv/k", Some(("If-None-Match", "\"7\"")), Change::Put(value()), Expect::none_of(vec![7]), usual),
-        ("PATCH", "/v1/kv/k", None, patch("{\"a\":1}"), Expect::ANY, Expiry::Keep),
-        ("PATCH", "/v1/kv/k?ttl_ms=0", Some(("If-Match", "*")), patch("{\"a\":1}"), Expect::PRESENT, never),
-        ("DELETE", "/v1/kv/k", None, Change::Remove, Expect::ANY, Expiry::Keep),
-        (
-            "DELETE",
-            "/v1/kv/k",
-            Some(("If-None-Match", "\"7\", W/\"8\"")),
-            Change::Remove,
-            Expect::none_of(vec![7, 8]),
-            Expiry::Keep,
-        ),
-        (
-            "DELETE",
-            "/v1/kv/k?prev",
-            Some(("If-Match", "\"7\"")),
-            Change::Remove,
-            Expect::cas(7).and_present(),
-            Expiry::Keep,
-        ),
-    ];
-    for (method, path, condition, change, expect, expiry) in rows {
-        let mut headers: Vec<_> = condition.into_iter().collect();
-        let body: &[u8] = match method {
-            "PUT" => b"1",
-            "PATCH" => b"{\"a\":1}",
-            _ => b"",
-        };
-        if !body.is_empty() {
-            headers.push(JSON);
-        }
-        server.ask(method, path, &headers, body).await;
-        let op = server.backend.last_op();
-        assert_eq!((op.change, op.expect, op.expiry), (change, expect, expiry), "{method} {path} {condition:?}");
-        assert_eq!(op.return_previous, path.contains("prev"), "{method} {path}");
-    }
-}
-
-#[tokio::test]
-async fn ops_become_the_right_command() {
-    let server = Server::start().await;
-    let json = |text: &str| Value { kind: ContentKind::Json, data: text.as_bytes().to_vec() };
-    let bytes = Value { kind: ContentKind::Bytes, data: b"hi".to_vec() };
-    let rows = [
-        (r#"{"op":"insert","key":"k","value":null}"#, Change::Put(json("null")), Expect::ABSENT, Expiry::Usual),
-        (r#"{"op":"upsert","key":"k","value_base64":"aGk="}"#, Change::Put(bytes), Expect::ANY, Expiry::Usual),
-        (
-            r#"{"op":"replace","key":"k","value":{ "a" : 1 },"cas":"7","ttl_ms":5}"#,
-            Change::Put(json(r#"{ "a" : 1 }"#)),
-            Expect::cas(7).and_present(),
-            Expiry::After(5),
-        ),
-        (r#"{"op":"update","key":"k","patch":{"a":2}}"#, patch(r#"{"a":2}"#), Expect::ANY, Expiry::Keep),
-        (r#"{"op":"touch","key":"k","ttl_ms":0}"#, Change::Touch, Expect::ANY, Expiry::Never),
-        (r#"{"op":"remove","key":"k","cas":"7"}"#, Change::Remove, Expect::cas(7), Expiry::Keep),
-    ];
-    for (body, change, expect, expiry) in rows {
-        server.ask("POST", "/v1/ops", &[JSON], body.as_bytes()).await;
-        let op = server.backend.last_op();
-        assert_eq!((op.change, op.expect, op.expiry), (change, expect, expiry), "{body}");
-    }
-    server.put_json("/v1/kv/a\u{2f}b", "5").await;
-    let got = server.ask("POST", "/v1/ops", &[JSON], br#"{"op":"get","key":"a/b"}"#).await;
-    assert_eq!(got.json()["value"], 5);
-}
-
-#[tokio::test]
 async fn a_write_without_an_id_gets_one_and_shows_it() {
     let server = Server::start().await;
     let response = server.put_json("/v1/kv/k", "1").await;
@@ -222,7 +101,6 @@ async fn consistency_is_what_was_asked_for() {
     let fresh = Consistency::Linearizable;
     let expected = [Consistency::Local, Consistency::AtLeast(2), fresh, fresh];
     assert_eq!(server.backend.barriers(), expected);
-    assert_eq!(server.get("/v1/kv/k?consistency=linearizable&min_revision=2").await.status, 400);
 }
 
 #[tokio::test]
@@ -279,4 +157,14 @@ async fn health_tells_of_the_process_and_of_the_cluster() {
     server.put_json("/v1/kv/k", "1").await;
     let digest = server.backend.digest().digest;
     assert_eq!(server.get("/v1/cluster/digest").await.json()["digest"], format!("{digest:032x}"));
+}
+
+#[tokio::test]
+async fn a_write_that_took_effect_is_answered_shortly_where_its_entry_cannot_be_read() {
+    let server = Server::start().await;
+    server.backend.fail_reads(Some(AppError::NoLeader));
+    let entry = ("Prefer", "return=representation");
+    let written = server.ask("PUT", "/v1/kv/k", &[JSON, entry], b"{}").await;
+    assert_eq!((written.status, written.header("preference-applied")), (201, None));
+    assert!(written.json().get("value").is_none(), "{}", written.text());
 }

@@ -77,6 +77,8 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
         (Rejection::TooDear(TooDear { limit: 1, actual: 2 }), ErrorCode::TooDear, false),
         (Rejection::RequestIdReused, ErrorCode::RequestIdReused, false),
         (Rejection::Unsupported("new".into()), ErrorCode::Internal, false),
+        (Rejection::TooManyToOrder(10_000), ErrorCode::TooLarge, false),
+        (Rejection::UsedUp, ErrorCode::TooLarge, false),
         (Rejection::Txn(TxnRefusal::KeyTwice), ErrorCode::InvalidArgument, false),
         (Rejection::Txn(TxnRefusal::Compacted), ErrorCode::Compacted, false),
     ];
@@ -95,39 +97,6 @@ async fn every_rejection_has_its_code_and_shows_the_entry_as_it_is() {
             assert_eq!(current.value.expect("shown").0.get(), "{\"n\":1}");
         }
     }
-}
-
-#[tokio::test]
-async fn a_path_or_method_that_does_not_exist_is_told_with_what_does() {
-    let server = Server::start().await;
-    let unknown = server.get("/v2/kv/k").await;
-    assert_eq!((unknown.problem().code, unknown.header("allow")), (ErrorCode::NotFound, None));
-    assert_eq!(server.get("/v1/kv/").await.status, 400);
-    for (method, path, allow) in [
-        ("POST", "/v1/kv/k", "GET, HEAD, PUT, PATCH, DELETE"),
-        ("GET", "/v1/ops", "POST"),
-        ("PUT", "/v1/kv", "GET, HEAD"),
-        ("OPTIONS", "/metrics", "GET, HEAD"),
-    ] {
-        let response = server.ask(method, path, &[], b"").await;
-        assert_eq!(response.problem().code, ErrorCode::MethodNotAllowed, "{method} {path}");
-        assert_eq!(response.header("allow"), Some(allow));
-    }
-}
-
-#[tokio::test]
-async fn a_compacted_revision_names_the_oldest_one() {
-    let server = Server::start().await;
-    for value in 0..5 {
-        assert_eq!(server.put_json("/v1/kv/k", &value.to_string()).await.status / 100, 2);
-    }
-    server.backend.compact_to(4);
-    for path in ["/v1/kv/k?revision=3", "/v1/kv?revision=3", "/v1/kv?revision=3&count_only"] {
-        let problem = server.get(path).await.problem();
-        assert_eq!((problem.code, problem.oldest_revision), (ErrorCode::Compacted, Some(4)), "{path}");
-    }
-    assert_eq!(server.get("/v1/kv/k?revision=4").await.json()["value"], 2);
-    assert_eq!(server.get("/v1/kv?revision=99&count_only").await.problem().code, ErrorCode::InvalidArgument);
 }
 
 #[tokio::test]

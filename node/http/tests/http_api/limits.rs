@@ -1,7 +1,6 @@
 //! What a node does not take on: full classes, accounts that took all they may, answers that nobody reads, requests that are too late.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -13,29 +12,19 @@ use quorate_node_core::gateway::admission::accounts::AccountLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
-use tokio::net::TcpSocket;
 
 use crate::http_2::{DATA, END_HEADERS, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings, until};
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
 /// Somebody else than who asks from 127.0.0.1: an account of its own.
-const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const OTHER: u8 = 2;
 
 async fn server_with(change: impl FnOnce(&mut quorate_node_core::gateway::api::ApiSettings)) -> Server {
     let mut api = api_settings();
     change(&mut api);
     Server::start_with(api, serve_settings()).await
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// A request on a connection of its own that is not waited for.
@@ -470,21 +459,12 @@ async fn an_account_has_so_many_watches() {
 }
 
 /// A request from this address that is not waited for.
-async fn begin_from(server: &Server, from: Ipv4Addr, path: &str) -> Raw {
+async fn begin_from(server: &Server, from: u8, path: &str) -> Raw {
     send_from(server, from, "GET", path, &[], b"").await
 }
 
-async fn send_from(
-    server: &Server,
-    from: Ipv4Addr,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> Raw {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.bind((from, 0).into()).expect("an address of loopback");
-    let mut raw = Raw::on(socket.connect(server.addr).await.expect("the server listens"));
+async fn send_from(server: &Server, from: u8, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Raw {
+    let mut raw = server.connect_from(from).await;
     raw.send_request(method, path, headers, body).await;
     raw
 }
@@ -493,8 +473,8 @@ async fn send_from(
 async fn what_is_on_its_way_takes_no_place_of_its_class_and_one_caller_has_a_quarter_once_half_is_taken() {
     const ARRIVING: &str = "quorate_http_resource_taken{resource=\"arriving\"}";
     let server = server_with(|api| (api.bounds.classes.point, api.bounds.classes.arriving) = (1, 8)).await;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
-    let half = async |from: Ipv4Addr| {
+    let (one, other) = (2, 3);
+    let half = async |from: u8| {
         let headers = [JSON, ("Content-Length", "2")];
         send_from(&server, from, "PUT", "/v1/kv/half", &headers, b"1").await
     };
@@ -533,7 +513,7 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
     const MOST: usize = 16;
     // A quarter of it is as much as the largest body takes. One caller alone has half.
     let server = server_with(|api| api.bounds.bodies_bytes_max = 2 * MOST * EACH).await;
-    let (one, other) = (Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3));
+    let (one, other) = (2, 3);
     let (length, almost) = (EACH.to_string(), vec![b' '; EACH - 1]);
     let half = async || {
         let headers = [JSON, ("Content-Length", length.as_str())];
@@ -610,8 +590,8 @@ async fn one_caller_has_a_quarter_of_a_class_once_half_of_it_is_taken_and_others
     const REFUSED: &str = "quorate_http_resource_share_refused_total{resource=\"point\"}";
     let server = server_with(|api| api.bounds.classes.point = 16).await;
     server.backend.hold("slow");
-    let put = async |from: Ipv4Addr| send_from(&server, from, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
-    let [one, other] = [OTHER, Ipv4Addr::new(127, 0, 0, 3)];
+    let put = async |from: u8| send_from(&server, from, "PUT", "/v1/kv/slow", &[JSON], b"1").await;
+    let [one, other] = [OTHER, 3];
     let mut at_work = Vec::new();
     // Half as long as nobody else asks; then others get theirs, and the first one no more.
     for (from, count) in [(one, 8), (other, 2)] {
@@ -654,8 +634,7 @@ async fn of_scans_in_the_log_one_caller_has_one_of_each_kind_before_those_of_oth
         (2, "/v1/claim", "claimed"),
     ] {
         let body = json!({"prefix": prefix, "where": []}).to_string();
-        let from = Ipv4Addr::new(127, 0, 0, host);
-        sent.push(send_from(&server, from, "POST", path, &[JSON], body.as_bytes()).await);
+        sent.push(send_from(&server, host, "POST", path, &[JSON], body.as_bytes()).await);
         // It waits once it has charged what it costs.
         let cost = 16.0 * sent.len() as f64;
         until("it does not come", async || metric(&server, IN_USE).await == cost).await;
@@ -682,8 +661,7 @@ async fn a_dry_run_of_a_scan_keeps_nobody_from_the_log_nor_waits_for_who_is_in_i
     const PATHS: [&str; 2] = ["/v1/claim", "/v1/delete_where"];
     let server = Server::start().await;
     let send = async |host: u8, path: &str, body: serde_json::Value| {
-        let (from, body) = (Ipv4Addr::new(127, 0, 0, host), body.to_string());
-        send_from(&server, from, "POST", path, &[JSON], body.as_bytes()).await
+        send_from(&server, host, "POST", path, &[JSON], body.to_string().as_bytes()).await
     };
     let dry_run = || json!({"prefix": "", "where": [], "dry_run": true});
     server.backend.hold_scans(true);
@@ -718,7 +696,7 @@ async fn a_dry_run_of_a_scan_keeps_nobody_from_the_log_nor_waits_for_who_is_in_i
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_watches_and_a_quarter_once_others_have_some() {
     let server = server_with(|api| api.bounds.watches_max = 8).await;
-    let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
+    let [one, other, third] = [2, 3, 4];
     let paths = [WATCH, OBSERVE];
     let mut open = Vec::new();
     for (from, path) in [one, one, other, third].into_iter().flat_map(|from| paths.map(|path| (from, path))) {
@@ -745,7 +723,7 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
     const TAKEN: &str = "quorate_http_resource_taken{resource=\"watches\"}";
     let server = server_with(|api| api.bounds.watches_max = 8).await;
     let open = async |host: u8, path: &str| {
-        let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), path).await;
+        let mut raw = begin_from(&server, host, path).await;
         assert_eq!(raw.response(true).await.status, 200, "{path}");
         raw
     };
@@ -779,13 +757,10 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
 async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much() {
     const EXHAUSTED: &[u8] = br#"{"error":{"error":"etcdserver: too many requests","code":8,"#;
     let server = server_with(|api| api.bounds.watches_max = 8).await;
-    let observe = async || {
-        let from = Ipv4Addr::new(127, 0, 0, 2);
-        send_from(&server, from, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await
-    };
+    let observe = async || send_from(&server, 2, "POST", "/v3/election/observe", &[JSON], br#"{"name":"ZQ=="}"#).await;
     let mut open = Vec::new();
     let mut watch = async |host: u8| {
-        let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, host), WATCH).await;
+        let mut raw = begin_from(&server, host, WATCH).await;
         assert_eq!(raw.response(true).await.status, 200);
         open.push(raw);
     };
@@ -805,7 +780,7 @@ async fn an_observer_of_etcd_that_has_to_make_room_hears_that_there_is_too_much(
 #[tokio::test]
 async fn one_caller_alone_has_half_of_the_places_of_those_who_wait_and_others_have_a_quarter() {
     let server = server_with(|api| api.bounds.classes.waiting = 8).await;
-    let [one, other, third] = [2, 3, 4].map(|host| Ipv4Addr::new(127, 0, 0, host));
+    let [one, other, third] = [2, 3, 4];
     let in_use = "quorate_http_class_in_use{class=\"waiting\"}";
     let mut waiting = Vec::new();
     for from in [one, one, one, one, other, other, third, third] {
@@ -911,7 +886,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
             if kind != WAIT && of_all >= PLACES - OF_ONE && held.iter().any(is_beyond) {
                 continue;
             }
-            let mut raw = begin_from(&server, Ipv4Addr::new(127, 0, 0, caller), kind).await;
+            let mut raw = begin_from(&server, caller, kind).await;
             let what = if is_full || has_share {
                 let refused = raw.response(false).await.problem();
                 assert_eq!(refused.code, ErrorCode::TooManyRequests, "step {step}, {kind}: {refused:?}");

@@ -5,7 +5,7 @@ use quorate_machine::types::{ContentKind, Value};
 use quorate_node_core::gateway::api::ApiSettings;
 use quorate_node_core::gateway::hosts::AllowedHosts;
 
-use crate::raw::{Response, Server, api_settings, serve_settings};
+use crate::raw::{JSON, Response, Server, api_settings, serve_settings};
 
 /// A header.
 type Line = (&'static str, &'static str);
@@ -14,7 +14,6 @@ const EVIL: Line = ("Origin", "https://evil.example");
 const APP: Line = ("Origin", "https://app.example.org");
 /// Every request of these tests asks by this name.
 const OWN: Line = ("Origin", "http://test");
-const JSON: Line = ("Content-Type", "application/json");
 const GRPC: Line = ("Content-Type", "application/grpc");
 
 /// What a browser says of a page of another origin; those that know no `Sec-Fetch-Site` say the origin alone.
@@ -165,16 +164,6 @@ async fn a_page_of_another_origin_reads_what_anybody_may_know_and_no_more() {
             assert_eq!(answer.status, 200, "{path} {page:?}");
             assert_eq!(answer.header("access-control-allow-origin"), None, "{path} {page:?}");
         }
-    }
-}
-
-#[tokio::test]
-async fn a_link_in_a_page_is_followed_and_a_frame_is_not() {
-    let server = server(api_settings()).await;
-    for (destination, status) in [("document", 200), ("iframe", 403), ("image", 403)] {
-        let mode = if destination == "image" { "no-cors" } else { "navigate" };
-        let lines = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", destination)];
-        assert_eq!(server.ask("GET", "/v1/kv/precious", &lines, b"").await.status, status, "{destination}");
     }
 }
 

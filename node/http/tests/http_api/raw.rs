@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_api::{ErrorCode, Problem};
+use quorate_machine::types::Action;
 use quorate_node_core::connection::door::Door;
 use quorate_node_core::gateway::admission::AdmissionLimits;
 use quorate_node_core::gateway::admission::accounts::AccountLimits;
@@ -24,6 +25,9 @@ use crate::memory_node::MemoryNode;
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The header of a body that is JSON.
+pub const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 pub struct Server {
     pub addr: SocketAddr,
@@ -110,9 +114,7 @@ impl Server {
 
     /// One request on a connection of its own.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
-        let mut raw = self.connect().await;
-        raw.send_request(method, path, headers, body).await;
-        raw.response(method == "HEAD").await
+        self.connect().await.ask(method, path, headers, body).await
     }
 
     pub async fn get(&self, path: &str) -> Response {
@@ -120,7 +122,12 @@ impl Server {
     }
 
     pub async fn put_json(&self, path: &str, body: &str) -> Response {
-        self.ask("PUT", path, &[("Content-Type", "application/json")], body.as_bytes()).await
+        self.ask("PUT", path, &[JSON], body.as_bytes()).await
+    }
+
+    /// What the last command does.
+    pub fn last_action(&self) -> Action {
+        self.backend.commands().pop().expect("a command came").action
     }
 
     /// Waits until so many commands have come, since the start of the server or since they were forgotten.
@@ -239,6 +246,12 @@ impl Raw {
         count > 0
     }
 
+    /// Sends a request; gives its answer.
+    pub async fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Response {
+        self.send_request(method, path, headers, body).await;
+        self.response(method == "HEAD").await
+    }
+
     pub async fn response(&mut self, head_only: bool) -> Response {
         self.try_response(head_only).await.expect("the connection was closed without an answer")
     }
@@ -319,9 +332,24 @@ impl Response {
     }
 }
 
-/// What is to be told of a request with these faults. A body that is not of the right form is refused for the first thing that does not
-/// fit; the values in a body of the right form are judged together.
-pub fn tells_all_or_the_first(found: &[&str], faults: &[&str]) -> bool {
-    let is_one = matches!(found, [one] if faults.contains(one));
-    is_one || faults.iter().all(|fault| found.contains(fault))
+/// Waits until this holds; fails with these words where it never does.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(Instant::now() < end, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Sends JSON.
+pub async fn post(server: &Server, route: &str, body: serde_json::Value) -> Response {
+    server.ask("POST", route, &[JSON], body.to_string().as_bytes()).await
+}
+
+/// What an answer of success says. What was made has a path.
+pub fn read<T: serde::de::DeserializeOwned>(response: &Response) -> T {
+    assert!(matches!(response.status, 200..=202), "{response:?}");
+    assert_eq!(response.status == 201, response.header("location").is_some(), "{response:?}");
+    response.carries_the_common_headers();
+    serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{error}: {}", response.text()))
 }

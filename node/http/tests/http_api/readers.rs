@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http_2::{END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
-use crate::raw::{PATIENCE, Raw, Server, api_settings, serve_settings};
+use crate::raw::{JSON, PATIENCE, Raw, Server, api_settings, serve_settings, until};
 
 const OCTETS: (&str, &str) = ("Content-Type", "application/octet-stream");
 
@@ -50,14 +50,6 @@ async fn metric(server: &Server, name: &str) -> f64 {
         text.lines().filter_map(|line| line.strip_prefix(name)?.split(' ').nth(1)?.parse().ok()).collect();
     assert!(!found.is_empty(), "{name} is missing in\n{text}");
     found.iter().sum()
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !holds().await {
-        assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 const ANSWERS_BYTES: usize = 8 * 1024 * 1024;
@@ -148,7 +140,6 @@ async fn watches_of_few_connections_that_nobody_reads_hold_no_more() {
 
 /// Longer than what the system takes of an answer.
 const BIG: usize = 200_000;
-const JSON: (&str, &str) = ("Content-Type", "application/json");
 const GRPC: (&str, &str) = ("Content-Type", "application/grpc");
 /// For writes of one entry that show nothing else.
 const PREFER: (&str, &str) = ("Prefer", "return=representation");

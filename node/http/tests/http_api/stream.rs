@@ -16,7 +16,7 @@ use quorate_node_port::ServeSettings;
 use serde_json::json;
 use tokio::net::TcpStream;
 
-use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings};
+use crate::raw::{PATIENCE, Raw, Response, Server, api_settings, serve_settings, until};
 
 const SHORT: Duration = Duration::from_millis(200);
 const NDJSON: (&str, &str) = ("Content-Type", "application/x-ndjson");
@@ -33,8 +33,7 @@ impl Lines {
     async fn open(server: &Server, headers: &[(&str, &str)]) -> Self {
         let mut raw = server.connect().await;
         let headers = [headers, &[NDJSON, ("Transfer-Encoding", "chunked")]].concat();
-        raw.send_request("POST", "/v1/ops", &headers, b"").await;
-        let head = raw.response(false).await;
+        let head = raw.ask("POST", "/v1/ops", &headers, b"").await;
         assert_eq!(head.status, 200, "{head:?}");
         Self { raw, head, text: Vec::new(), has_ended: false }
     }
@@ -112,15 +111,6 @@ fn problem(line: &AnswerLine) -> Problem {
     problem
 }
 
-/// Waits until this holds.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds().await {
-        assert!(Instant::now() < deadline, "{what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
 #[tokio::test]
 async fn lines_are_answered_as_they_are_done_and_the_head_before_the_first() {
     let server = Server::start().await;
@@ -138,8 +128,7 @@ async fn lines_are_answered_as_they_are_done_and_the_head_before_the_first() {
     lines.end().await;
     assert_eq!(lines.next().await, None);
     // The connection is as good as before.
-    lines.raw.send_request("GET", "/livez", &[], b"").await;
-    assert_eq!(lines.raw.response(false).await.status, 200);
+    assert_eq!(lines.raw.ask("GET", "/livez", &[], b"").await.status, 200);
 }
 
 #[tokio::test]
@@ -448,27 +437,11 @@ async fn lines_take_their_place_among_the_bodies() {
 }
 
 #[tokio::test]
-async fn a_stream_is_refused_where_its_head_is_wrong() {
-    let server = Server::start().await;
-    for (header, status, pointer) in [
-        (("Idempotency-Key", "r"), 400, "header:Idempotency-Key"),
-        (("Content-Encoding", "gzip"), 415, "header:Content-Encoding"),
-        (("Request-Timeout", "soon"), 400, "header:Request-Timeout"),
-    ] {
-        let response = server.ask("POST", "/v1/ops", &[NDJSON, header], get(1, "k").as_bytes()).await;
-        assert_eq!((response.status, response.problem().errors[0].pointer.as_str()), (status, pointer));
-    }
-    let response = server.ask("PUT", "/v1/kv/k", &[NDJSON], b"{}").await;
-    assert_eq!(response.problem().code, ErrorCode::UnsupportedMediaType, "only operations come in streams");
-}
-
-#[tokio::test]
 async fn a_stream_of_known_length_may_be_longer_than_a_body() {
     let server = server_with(|api, _| api.bounds.body_bytes_max = 100).await;
     let text: String = (0..50).map(|n| get(n, "k")).collect();
     let mut raw = server.connect().await;
-    raw.send_request("POST", "/v1/ops", &[NDJSON], text.as_bytes()).await;
-    let head = raw.response(false).await;
+    let head = raw.ask("POST", "/v1/ops", &[NDJSON], text.as_bytes()).await;
     let mut lines = Lines { raw, head, text: Vec::new(), has_ended: false };
     let mut count = 0;
     while let Some(line) = lines.next().await {

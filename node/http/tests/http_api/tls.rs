@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -31,15 +31,40 @@ struct Secured {
     dir: tempfile::TempDir,
 }
 
+/// The node that all of these tests ask.
+fn node() -> Subject {
+    Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] }
+}
+
+/// A CA in a directory of its own, and the certificate that it gave the node.
+fn pki() -> (tempfile::TempDir, Authority, Issued) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
+    let own = authority.issue(&node(), Lifetime::days(1)).expect("a certificate");
+    (dir, authority, own)
+}
+
+fn issue(authority: &Authority, client: &str) -> Issued {
+    authority.issue(&Subject::Client(client.into()), Lifetime::days(1)).expect("a certificate")
+}
+
+/// A list of all that was revoked, this one too.
+fn revoke(authority: &Authority, revoked: Option<&Issued>) -> PathBuf {
+    authority.revoke(revoked.map(|issued| issued.cert.as_path()), Lifetime::days(1)).expect("a list")
+}
+
+/// A list whose time is over.
+fn outdate(authority: &Authority) -> PathBuf {
+    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
+    authority.revoke(None, past).expect("a list")
+}
+
 async fn secured(asks_for_certificates: bool) -> Secured {
     secured_with(asks_for_certificates, api_settings()).await
 }
 
 async fn secured_with(asks_for_certificates: bool, api: ApiSettings) -> Secured {
-    let dir = tempfile::tempdir().expect("a directory");
-    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
-    let subject = Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
-    let issued = authority.issue(&subject, Lifetime::days(1)).expect("a certificate");
+    let (dir, authority, issued) = pki();
     let ca = asks_for_certificates.then(|| authority.cert());
     let files = TlsFiles { port: Port::Clients, cert: issued.cert, key: issued.key, ca, crl: None };
     let mut settings = serve_settings();
@@ -148,20 +173,13 @@ async fn a_handshake_has_the_time_of_a_head_and_a_place_among_the_connections() 
 #[tokio::test]
 async fn client_certificates_are_believed_if_they_are_of_the_ca_and_nobody_needs_one() {
     let Secured { server, authority, dir: _dir } = secured(true).await;
-    let foreign_dir = tempfile::tempdir().expect("a directory");
-    let foreign = Authority::create(foreign_dir.path(), Lifetime::days(1)).expect("a CA");
-    let app = Subject::Client("app".into());
-    let known = authority.issue(&app, Lifetime::days(1)).expect("a certificate");
-    let strange = foreign.issue(&app, Lifetime::days(1)).expect("a certificate");
+    let (_foreign_dir, foreign, _) = pki();
+    let (known, strange) = (issue(&authority, "app"), issue(&foreign, "app"));
     for identity in [None, Some(&known)] {
         let stream = connect(&server, &authority.cert(), identity, None).await.expect("a handshake");
         assert_eq!(exchange(stream).await.expect("an answer"), 200);
     }
-    let refused = match connect(&server, &authority.cert(), Some(&strange), None).await {
-        Ok(stream) => exchange(stream).await.is_err(),
-        Err(_) => true,
-    };
-    assert!(refused, "a certificate of another CA");
+    assert!(is_refused(&server, &authority, &strange).await, "a certificate of another CA");
     assert!(connect(&server, &foreign.cert(), None, None).await.is_err(), "the client does not know the CA");
 }
 
@@ -185,7 +203,7 @@ async fn no_page_of_another_origin_acts_by_the_certificate_of_its_reader() {
     let cors_origins = vec!["https://app.example.org".to_owned()];
     let Secured { server, authority, dir: _dir } =
         secured_with(true, ApiSettings { auth, cors_origins, ..api_settings() }).await;
-    let root = authority.issue(&Subject::Client("root".into()), Lifetime::days(1)).expect("a certificate");
+    let root = issue(&authority, "root");
     let as_root = || async { connect(&server, &authority.cert(), Some(&root), None).await.expect("a handshake") };
     let op = r#"{"op":"upsert","key":"k","value":1}"#;
     let put = r#"{"key":"aw==","value":"MQ=="}"#;
@@ -225,14 +243,19 @@ async fn is_served(stream: &mut TlsStream<TcpStream>) -> bool {
     asked.is_ok() && answered.is_ok_and(|count| bytes[..count].starts_with(b"HTTP/1.1 200"))
 }
 
+/// Whether nothing is served to who shows this certificate. Over TLS 1.3 a client is through before it is judged.
+async fn is_refused(server: &Server, authority: &Authority, identity: &Issued) -> bool {
+    match connect(server, &authority.cert(), Some(identity), None).await {
+        Err(_) => true,
+        Ok(mut stream) => !is_served(&mut stream).await,
+    }
+}
+
 #[tokio::test]
 async fn a_revoked_certificate_is_refused_and_ends_the_connections_that_are_open() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
-    let issue = |subject| authority.issue(&subject, Lifetime::days(1)).expect("a certificate");
-    let own = issue(Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] });
-    let (app, other) = (issue(Subject::Client("app".into())), issue(Subject::Client("other".into())));
-    let crl = Some(authority.revoke(None, Lifetime::days(1)).expect("an empty list"));
+    let (_dir, authority, own) = pki();
+    let (app, other) = (issue(&authority, "app"), issue(&authority, "other"));
+    let crl = Some(revoke(&authority, None));
     let ca = Some(authority.cert());
     let files = TlsFiles { port: Port::Clients, cert: own.cert, key: own.key, ca, crl };
     let tls = PortTls::open(files).expect("good files");
@@ -243,47 +266,34 @@ async fn a_revoked_certificate_is_refused_and_ends_the_connections_that_are_open
     let mut nameless = connect(&server, &authority.cert(), None, None).await.expect("a handshake");
     assert!(is_served(&mut open).await && is_served(&mut stays).await && is_served(&mut nameless).await);
 
-    authority.revoke(Some(&app.cert), Lifetime::days(1)).expect("a list");
+    revoke(&authority, Some(&app));
     assert_eq!(tls.reload(), Ok(Some(1)), "one connection is ended");
     assert!(!is_served(&mut open).await, "it was open, and its certificate is revoked");
     assert!(is_served(&mut stays).await && is_served(&mut nameless).await, "others go on");
-    let refused = match connect(&server, &authority.cert(), Some(&app), None).await {
-        Err(_) => true,
-        // Over TLS 1.3 the client is through before it is judged.
-        Ok(mut stream) => !is_served(&mut stream).await,
-    };
-    assert!(refused, "no handshake with it any more");
+    assert!(is_refused(&server, &authority, &app).await, "no handshake with it any more");
 
     // A list whose time is over is not taken, and the last one holds on.
-    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
-    authority.revoke(None, past).expect("a list");
+    outdate(&authority);
     let reason = tls.reload().expect_err("it is too old");
     assert!(reason.contains("tls_client_crl") && reason.contains("whose time is over"), "{reason}");
     assert!(tls.warnings().iter().any(|warning| warning.contains("were not taken")), "{:?}", tls.warnings());
-    let still = match connect(&server, &authority.cert(), Some(&app), None).await {
-        Err(_) => true,
-        Ok(mut stream) => !is_served(&mut stream).await,
-    };
-    assert!(still, "the last list holds on");
+    assert!(is_refused(&server, &authority, &app).await, "the last list holds on");
     // It keeps all that was revoked before.
-    authority.revoke(Some(&other.cert), Lifetime::days(1)).expect("a list");
+    revoke(&authority, Some(&other));
     assert_eq!(tls.reload(), Ok(Some(1)));
     assert!(!is_served(&mut stays).await && is_served(&mut nameless).await);
 }
 
 #[tokio::test]
 async fn a_list_of_before_is_not_taken_again() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
-    let node = Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
-    let own = authority.issue(&node, Lifetime::days(1)).expect("a certificate");
-    let app = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).expect("a certificate");
-    let path = authority.revoke(None, Lifetime::days(1)).expect("an empty list");
+    let (_dir, authority, own) = pki();
+    let app = issue(&authority, "app");
+    let path = revoke(&authority, None);
     let empty = std::fs::read(&path).expect("a list");
     let (ca, crl) = (Some(authority.cert()), Some(path.clone()));
     let files = TlsFiles { port: Port::Clients, cert: own.cert, key: own.key, ca, crl };
     let tls = PortTls::open(files).expect("good files");
-    authority.revoke(Some(&app.cert), Lifetime::days(1)).expect("a list");
+    revoke(&authority, Some(&app));
     let full = std::fs::read(&path).expect("a list");
     assert_eq!(tls.reload(), Ok(Some(0)));
     std::fs::write(&path, &empty).expect("written");
@@ -298,26 +308,22 @@ async fn a_list_of_before_is_not_taken_again() {
     // Nothing to take, where it was put back within one tick of the file's clock.
     assert!(matches!(tls.reload(), Ok(Some(0) | None)));
     assert!(tls.warnings().iter().all(|warning| !warning.contains("older than")), "{:?}", tls.warnings());
-    authority.revoke(None, Lifetime::days(1)).expect("a list");
+    revoke(&authority, None);
     assert_eq!(tls.reload(), Ok(Some(0)), "the next one is taken");
 }
 
 #[tokio::test]
 async fn certificates_do_not_wait_for_a_list_whose_time_is_over() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let authority = Authority::create(dir.path(), Lifetime::days(1)).expect("a CA");
-    let node = || Subject::Node { id: 1, hosts: vec!["127.0.0.1".into()] };
-    let own = authority.issue(&node(), Lifetime::days(1)).expect("a certificate");
-    let app = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).expect("a certificate");
-    authority.revoke(Some(&app.cert), Lifetime::days(1)).expect("a list");
-    let crl = Some(authority.revoke(None, Lifetime::days(1)).expect("a list"));
+    let (_dir, authority, own) = pki();
+    let app = issue(&authority, "app");
+    revoke(&authority, Some(&app));
+    let crl = Some(revoke(&authority, None));
     let ca = Some(authority.cert());
     let files = TlsFiles { port: Port::Clients, cert: own.cert.clone(), key: own.key.clone(), ca, crl };
     let tls = PortTls::open(files).expect("good files");
     let settings = ServeSettings { tls: Some(Arc::clone(&tls)), ..serve_settings() };
     let server = Server::start_with(api_settings(), settings).await;
-    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
-    authority.revoke(None, past).expect("a list");
+    outdate(&authority);
     // In the place of the one before.
     for path in [&own.cert, &own.key] {
         std::fs::remove_file(path).expect("it is there");
@@ -332,37 +338,26 @@ async fn certificates_do_not_wait_for_a_list_whose_time_is_over() {
     assert!(reason.contains("tls_client_crl") && reason.contains("whose time is over"), "{reason}");
     assert_eq!(tls.reload(), Ok(None), "it is told once");
     assert!(tls.warnings().iter().any(|warning| warning.contains("whose time is over")), "{:?}", tls.warnings());
-    let refused = match connect(&server, &authority.cert(), Some(&app), None).await {
-        Err(_) => true,
-        Ok(mut stream) => !is_served(&mut stream).await,
-    };
-    assert!(refused, "the last list holds on");
-    authority.revoke(None, Lifetime::days(1)).expect("a list");
+    assert!(is_refused(&server, &authority, &app).await, "the last list holds on");
+    revoke(&authority, None);
     assert_eq!(tls.reload(), Ok(Some(0)));
     assert!(!tls.warnings().iter().any(|warning| warning.contains("whose time is over")), "{:?}", tls.warnings());
 }
 
 #[test]
 fn lists_that_do_not_fit_are_refused_by_name() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let authority = Authority::create(&dir.path().join("a"), Lifetime::days(1)).expect("a CA");
-    let other = Authority::create(&dir.path().join("b"), Lifetime::days(1)).expect("a CA");
-    let own = authority.issue(&Subject::Node { id: 1, hosts: vec!["h".into()] }, Lifetime::days(1)).expect("one");
+    let ((dir, authority, own), (_other_dir, other, _)) = (pki(), pki());
     let files = TlsFiles { port: Port::Clients, cert: own.cert, key: own.key, ca: Some(authority.cert()), crl: None };
-    let fault = |crl: std::path::PathBuf| {
+    let fault = |crl: PathBuf| {
         let faults = TlsFiles { crl: Some(crl), ..files.clone() }.check().expect_err("it does not fit");
         assert_eq!((faults.len(), faults[0].field), (1, "tls_client_crl"), "{faults:?}");
         faults[0].detail.clone()
     };
     assert!(fault(dir.path().join("none")).contains("cannot be read"));
     assert!(fault(authority.cert()).contains("has no list in it"));
-    let foreign = other.revoke(None, Lifetime::days(1)).expect("a list");
-    assert!(fault(foreign).contains("has no list of the CA"));
-    let past = Lifetime { from: Duration::from_secs(1_000_000_000), until: Duration::from_secs(1_000_000_001) };
-    let old = authority.revoke(None, past).expect("a list");
-    assert!(fault(old).contains("whose time is over"));
-    let good = authority.revoke(None, Lifetime::days(1)).expect("a list");
-    assert_eq!(TlsFiles { crl: Some(good), ..files }.check(), Ok(()));
+    assert!(fault(revoke(&other, None)).contains("has no list of the CA"));
+    assert!(fault(outdate(&authority)).contains("whose time is over"));
+    assert_eq!(TlsFiles { crl: Some(revoke(&authority, None)), ..files }.check(), Ok(()));
 }
 
 /// Strangers who ask for handshakes and leave them half done, again and again, until told to stop; how many there were.

@@ -61,13 +61,18 @@ const LINE: usize = 120;
 
 #[tokio::test]
 async fn every_transcript_gives_its_exact_answers() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http_api/transcripts");
+    each_page("transcripts", run).await;
+}
+
+/// Holds each page of a directory beside these tests against what a run of it comes to.
+pub async fn each_page(directory: &str, run: impl AsyncFn(&str) -> String) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http_api").join(directory);
     let files = fs::read_dir(directory).expect("a directory").map(|file| file.expect("a file").path());
-    let mut transcripts: Vec<_> = files.collect();
-    transcripts.sort();
-    assert!(!transcripts.is_empty());
+    let mut pages: Vec<_> = files.collect();
+    pages.sort();
+    assert!(!pages.is_empty());
     let mut differences = Vec::new();
-    for path in transcripts {
+    for path in pages {
         let expected = fs::read_to_string(&path).expect("text");
         let actual = run(&expected).await;
         if std::env::var_os("QUORATE_BLESS").is_some() {

@@ -13,8 +13,8 @@ use quorate_machine::types::{
 use quorate_node_core::backend::AppError;
 use serde_json::json;
 
-use crate::coordination::{lock, name, post, read, session};
-use crate::raw::{PATIENCE, Server};
+use crate::coordination::{lock, name, session};
+use crate::raw::{PATIENCE, Server, post, read};
 
 /// Far longer than any test takes.
 const LONG_MS: u64 = 50_000;
@@ -518,20 +518,4 @@ async fn a_node_that_stops_does_not_keep_who_waits_for_an_entry() {
     let problem = response.problem();
     assert_eq!((problem.code, problem.applied), (ErrorCode::NotReady, Applied::No));
     assert_eq!(server.backend.commands(), []);
-}
-
-#[tokio::test]
-async fn only_a_lock_that_stands_alone_is_waited_for() {
-    let (server, _) = locked_entry().await;
-    for (path, body, pointer) in [
-        ("/v1/ops", json!({"op": "get", "key": "k", "wait_ms": 5}), "/wait_ms"),
-        ("/v1/ops", json!({"op": "extend", "key": "k", "cas": "7", "wait_ms": 5}), "/wait_ms"),
-        ("/v1/ops", json!({"op": "lock", "key": "k", "wait_ms": 60_001}), "/wait_ms"),
-        ("/v1/ops", json!({"op": "lock", "key": "k", "wait_ms": 5, "dry_run": true}), "/wait_ms"),
-        ("/v1/bulk", json!({"ops": [{"op": "lock", "key": "k", "wait_ms": 5}]}), "/ops/0/wait_ms"),
-        ("/v1/txn", json!({"then": [{"op": "lock", "key": "k", "wait_ms": 5}]}), "/then/0/wait_ms"),
-    ] {
-        let problem = post(&server, path, body.clone()).await.problem();
-        assert_eq!(problem.errors[0].pointer, pointer, "{body}");
-    }
 }

@@ -127,15 +127,16 @@ mod tests {
     use super::*;
     use crate::file_mode::write_secret;
 
-    #[test]
-    fn what_repeats_itself_is_no_token_however_long() {
+    /// What a file with this text is read as.
+    fn tried(text: &str) -> Result<SecretHash, String> {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("token");
-        write_secret(&path, "");
-        let tried = |text: &str| {
-            std::fs::write(&path, text).expect("written");
-            read(&path)
-        };
+        write_secret(&path, text);
+        read(&path)
+    }
+
+    #[test]
+    fn what_repeats_itself_is_no_token_however_long() {
         for unit in ["a", "ab", "password", "Tr0ub4dor&3", "0123456789"] {
             let why = tried(&unit.repeat(90)).expect_err(unit);
             assert!(why.contains("can be guessed") && why.contains("openssl rand"), "{why}");
@@ -154,12 +155,6 @@ mod tests {
     #[test]
     fn a_file_holds_one_good_token() {
         let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("token");
-        write_secret(&path, "");
-        let tried = |text: &str| {
-            std::fs::write(&path, text).expect("written");
-            read(&path)
-        };
         let token = "0123456789abcdef0123456789abcdef";
         for text in [token.to_owned(), format!("{token}\n"), format!("{token}\r\n")] {
             assert!(is_same(&tried(&text).expect("a token"), &hash_of(token)), "{text:?}");
