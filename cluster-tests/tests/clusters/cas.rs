@@ -1,10 +1,13 @@
 //! Compare and swap between nodes.
 
-use cluster_harness::{Answer, Cluster, Connection, Request};
+use cluster_harness::{Answer, Cluster, Connection, PATIENCE, Request, eventually};
 use quorate_client::Cas;
 use quorate_client::api::{Applied, EntryView, ErrorCode, WriteAnswer};
 
 const ROUNDS: u64 = 60;
+/// Clients that reached the leader through a follower once lost all their tries beside so many.
+const UPDATERS: u64 = 8;
+const UPDATES_EACH: u64 = 40;
 
 /// Both ask different nodes at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -47,10 +50,17 @@ fn assert_lost_to(loser: &Answer, cas: Cas, value: u64) {
     assert_eq!(current.value.expect("JSON").0.get(), value.to_string(), "the value of the winner");
 }
 
-/// Writers at other nodes have overtaken it by the time at which its node answers.
+/// Fault: the leader is killed, beside those who update.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_later_one() {
+async fn of_many_writers_of_one_entry_each_sees_its_own_write_and_none_loses_an_update() {
     let mut cluster = Cluster::start().await;
+    a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_later_one(&cluster).await;
+    updates_of_one_entry_are_done_once_each_and_none_loses_every_race(&mut cluster).await;
+    cluster.assert_agreement().await;
+}
+
+/// Writers at other nodes have overtaken it by the time at which its node answers.
+async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_later_one(cluster: &Cluster) {
     let mut writers = Vec::new();
     for id in cluster.ids() {
         let mut connection = Connection::open(cluster.client_address(id)).await.unwrap();
@@ -68,5 +78,39 @@ async fn a_writer_that_prefers_the_entry_is_shown_its_own_write_and_never_a_late
     for writer in writers {
         writer.await.expect("every write was shown as it was");
     }
-    cluster.assert_agreement().await;
+}
+
+/// Each client knows two of the nodes, so some reach the leader by way of a follower, beside rivals that are nearer.
+async fn updates_of_one_entry_are_done_once_each_and_none_loses_every_race(cluster: &mut Cluster) {
+    const KEY: &str = "counter";
+    let mut updaters = tokio::task::JoinSet::new();
+    for number in 0..UPDATERS {
+        let client = cluster.client_without(Some(1 + number % 3));
+        updaters.spawn(async move {
+            for _ in 0..UPDATES_EACH {
+                let updated = client.update(KEY, |now: Option<u64>| Some(now.unwrap_or(0) + 1)).await;
+                updated.unwrap_or_else(|error| panic!("client {number} gave up: {error}"));
+            }
+        });
+    }
+    let client = cluster.client_without(None);
+    let until = async |goal: u64| {
+        eventually(&format!("{goal} updates"), 4 * PATIENCE, async || {
+            let entry = client.get_json::<u64>(KEY).await.map_err(|error| error.to_string())?;
+            let count = entry.map_or(0, |entry| entry.content);
+            if count >= goal { Ok(()) } else { Err(format!("{count} of them")) }
+        })
+        .await;
+    };
+    let all = UPDATERS * UPDATES_EACH;
+    until(all / 3).await;
+    let leader = cluster.leader().await;
+    cluster.kill(leader).await;
+    until(all / 2).await;
+    cluster.bring_up(leader).await;
+    while let Some(done) = updaters.join_next().await {
+        done.expect("each has made all of its updates");
+    }
+    let entry = client.get_json::<u64>(KEY).await.expect("an answer").expect("it is there");
+    assert_eq!(entry.content, all, "each update is counted once");
 }
