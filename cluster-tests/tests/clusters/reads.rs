@@ -1,6 +1,6 @@
-//! Reads where nodes stand still, are dead or alone. That reads are linearizable on every node, `histories` show.
+//! Reads and watches where nodes stand still, are dead or alone. That reads are linearizable on every node, `histories` show.
 
-use cluster_harness::{Cluster, Connection, Request, eventually};
+use cluster_harness::{Cluster, Connection, PATIENCE, Request, eventually};
 use quorate_client::api::EntryView;
 
 /// Reads while a node is down: a line of the log for each would show.
@@ -62,23 +62,38 @@ async fn reads_while_a_node_is_down_do_not_fill_the_log_of_the_leader() {
 
 /// Fault: all others are killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_cut_off_from_the_others_refuses_linearizable_reads() {
+async fn a_node_cut_off_from_the_others_refuses_linearizable_reads_and_ends_its_watches() {
     let mut cluster = Cluster::start().await;
     Request::put("cut-off", "1").send(cluster.client_address(1)).await.unwrap().expect_success();
     let alone = cluster.leader().await;
+    let mut watch = Connection::open(cluster.client_address(alone)).await.unwrap();
+    watch.send(&Request::get("/v1/watch?prefix=cut&heartbeat_ms=500").to_bytes()).await.unwrap();
+    assert_eq!(watch.head().await.unwrap().status, 200);
     for id in cluster.live_but(alone) {
         cluster.kill(id).await;
     }
     let read = Request::get("/v1/kv/cut-off").header("Request-Timeout", "1000");
     let answer = read.send(cluster.client_address(alone)).await.unwrap();
     assert_eq!(answer.status / 100, 5, "without a quorum nobody knows what is current: {}", answer.text());
-    let reason = eventually("the node says that it is not ready", cluster_harness::cluster::PATIENCE, async || {
-        match cluster.is_ready(alone).await {
+    let reason =
+        eventually("the node says that it is not ready", PATIENCE, async || match cluster.is_ready(alone).await {
             Ok(()) => Err("it says that it is ready".to_owned()),
             Err(reason) => Ok(reason),
-        }
-    });
+        });
     println!("not ready: {}", reason.await);
+    // Others may know more by now, so who watches has to go on at another node.
+    let mut told = Vec::new();
+    let until_its_end = async {
+        loop {
+            match watch.chunk().await.unwrap() {
+                chunk if chunk.is_empty() => break,
+                chunk => told.extend(chunk),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, until_its_end).await.expect("the watch ends");
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("event: end") && told.contains("\"code\":\"no_leader\""), "{told}");
 
     cluster.start_all();
     cluster.wait_all_ready().await;
