@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use cluster_harness::{Cluster, Request, Settings, eventually};
+use cluster_harness::{Cluster, PATIENCE, Request, Settings, eventually};
 use quorate_client::api::{TaskClaimAnswer, TaskScheduled, TaskState, TasksScheduled};
 use quorate_client::{RequestId, TaskError, Value as Content};
 use serde::de::DeserializeOwned;
@@ -36,9 +36,9 @@ async fn what_is_scheduled_elsewhere_while_a_claim_waits_is_told_at_its_end() {
     cluster.assert_agreement().await;
 }
 
-/// Fault: the leader is killed.
+/// Fault: the leader is killed, also while a worker waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sent_again_after_the_leader_died_is_answered_again() {
+async fn what_is_sent_again_after_the_leader_died_is_answered_again_and_who_waits_gets_what_comes_then() {
     let mut cluster = Cluster::start().await;
     let schedule = json!({"tasks": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}], "request_id": "s"});
     let claim = json!({"limit": 4, "lease_ms": 60_000, "request_id": "c"});
@@ -58,6 +58,19 @@ async fn what_is_sent_again_after_the_leader_died_is_answered_again() {
         first.push(done(&cluster, 3, &format!("/v1/tasks/q/{verb}"), body.clone()).await);
     }
     let leader = cluster.leader().await;
+    let later = cluster.client_without(Some(leader)).tasks("later");
+    let worker = tokio::spawn(async move {
+        loop {
+            // It may be told that nobody leads for a moment.
+            if let Ok(claimed) = later.claim().wait(PATIENCE).await
+                && let Some(task) = claimed.first()
+            {
+                return task.id().to_owned();
+            }
+        }
+    });
+    // The claim is on its way, or waits.
+    tokio::time::sleep(Duration::from_millis(200)).await;
     cluster.kill(leader).await;
     cluster.leader().await;
     for id in cluster.live() {
@@ -74,6 +87,9 @@ async fn what_is_sent_again_after_the_leader_died_is_answered_again() {
             assert_eq!(again, expected, "{verb} through node {id}");
         }
     }
+    let _: TaskScheduled = done(&cluster, cluster.live()[0], "/v1/tasks/later", json!({"id": "z"})).await;
+    let came = tokio::time::timeout(PATIENCE, worker).await.expect("a task for who waits").expect("it ran");
+    assert_eq!(came, "z");
     cluster.bring_up(leader).await;
     cluster.assert_agreement().await;
 }
