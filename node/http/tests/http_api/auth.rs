@@ -763,13 +763,31 @@ async fn the_fate_of_a_request_is_its_owners() {
     let bearer = format!("Bearer {}", guarded.app);
     let headers = [JSON, id, ("Authorization", bearer.as_str())];
     assert_eq!(guarded.server.ask("PUT", "/v1/kv/orders/k", &headers, b"1").await.status / 100, 2);
-    let other = guarded.user("other", &[Permission::Read]);
+    let other = guarded.user("other", &[Permission::Write]);
     assert_eq!(guarded.ask(&guarded.app, "GET", "/v1/requests/mine", "").await.status, 200);
     assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine", "").await.status, 200);
     assert_eq!(guarded.ask(&other, "GET", "/v1/requests/mine", "").await.status, 404);
     assert_eq!(guarded.ask(&other, "GET", "/v1/requests/mine?principal=app", "").await.status, 403);
     assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine?principal=app", "").await.status, 200);
     assert_eq!(guarded.ask(ROOT, "GET", "/v1/requests/mine?principal=other", "").await.status, 404);
+
+    // Two may use the same id, and who administers everything says whose is meant.
+    let bearer = format!("Bearer {other}");
+    let headers = [JSON, id, ("Authorization", bearer.as_str())];
+    let written = guarded.server.ask("PUT", "/v1/kv/orders/other", &headers, b"2").await;
+    assert!(written.status / 100 == 2 && written.json().get("replayed").is_none(), "{}", written.text());
+    let told = async |token: &str, query: &str| {
+        let answer = guarded.ask(token, "GET", &format!("/v1/requests/mine{query}"), "").await;
+        answer.json()["cas"].clone()
+    };
+    let cas = written.json()["cas"].clone();
+    assert!(cas.is_string(), "{}", written.text());
+    assert_eq!(told(&other, "").await, cas);
+    assert_eq!(told(ROOT, "?principal=other").await, cas);
+    assert_ne!(told(&guarded.app, "").await, cas);
+    let several = guarded.ask(ROOT, "GET", "/v1/requests/mine", "").await.problem();
+    assert_eq!((several.status, several.errors[0].pointer.as_str()), (400, "query:principal"));
+    assert!(several.detail.contains("app") && several.detail.contains("other"), "{}", several.detail);
 }
 
 #[tokio::test]
