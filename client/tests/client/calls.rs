@@ -7,6 +7,7 @@ use quorate_client::api::{Applied, ErrorCode, Name, Problem};
 use quorate_client::{Cas, Change, Client, Error, Protocol, RetryPolicy, Value};
 use serde_json::json;
 
+use crate::SOON;
 use crate::fake::{Act, Fake, entry, nobody};
 
 fn one() -> Value {
@@ -76,7 +77,7 @@ async fn a_slow_node_is_left_for_another_within_the_deadline() {
     let (slow, quick) = (Fake::start().await, Fake::start().await);
     slow.script(vec![Act::Slow(Duration::from_secs(9)); 2]);
     let endpoints = format!("{},{}", slow.address, quick.address);
-    let builder = Client::builder().endpoints(endpoints).attempt_timeout(Duration::from_millis(100));
+    let builder = Client::builder().endpoints(endpoints).attempt_timeout(SOON);
     let client = builder.build().expect("endpoints");
     for _ in 0..2 {
         client.put("k", one()).await.expect("one node is quick");
@@ -242,13 +243,13 @@ async fn what_no_node_answered_has_the_code_of_a_lapse_of_time() {
     assert_eq!((error.code(), error.applied()), (Some(ErrorCode::Timeout), Applied::No), "{error:?}");
     let fake = Fake::start().await;
     fake.always("/v1/ops", Act::Slow(Duration::from_secs(60)));
-    let client = Client::builder().endpoints(&fake.address).timeout(Duration::from_millis(50)).build().expect("valid");
+    let client = Client::builder().endpoints(&fake.address).timeout(SOON).build().expect("valid");
     let error = client.put("k", one()).await.expect_err("nobody answers");
     assert_eq!((error.code(), error.applied()), (Some(ErrorCode::Timeout), Applied::Unknown), "{error:?}");
     // What a node said says more than the try after it, which the deadline cuts short.
     let fake = Fake::start().await;
     fake.script([Act::problem(ErrorCode::NoLeader, Applied::No), Act::Slow(Duration::from_secs(60))]);
-    let client = Client::builder().endpoints(&fake.address).timeout(Duration::from_millis(50)).build().expect("valid");
+    let client = Client::builder().endpoints(&fake.address).timeout(SOON).build().expect("valid");
     let error = client.get("k").await.expect_err("nobody leads");
     assert_eq!((error.code(), error.applied()), (Some(ErrorCode::NoLeader), Applied::No), "{error:?}");
 }

@@ -6,6 +6,7 @@ use quorate_client::api::{Applied, BarrierState, ErrorCode, Guard};
 use quorate_client::{Client, Error, Loss, Op, Session, Value};
 use serde_json::json;
 
+use crate::SOON;
 use crate::fake::{Act, Fake};
 
 /// No renewal falls into a test.
@@ -62,7 +63,7 @@ async fn who_does_not_wait_any_more_learns_the_fate_of_the_question_before_leavi
     let (fake, client) = Fake::with_client().await;
     let session = session(&client).await;
     fake.script([Act::Slow(Duration::from_secs(60))]);
-    let waited = tokio::time::timeout(Duration::from_millis(100), session.lock("l").acquire()).await;
+    let waited = tokio::time::timeout(SOON, session.lock("l").acquire()).await;
     assert!(waited.is_err(), "nobody answered");
     let left = fake.asked("/release", 1).await;
     assert_eq!(left[0].json(), json!({"session": "17"}));
@@ -170,7 +171,7 @@ async fn a_barrier_is_waited_for_and_left_when_nobody_waits_any_more() {
     assert_eq!((open.entered, fake.seen_at("/enter").len()), (2, 3));
     assert!(fake.seen_at("/leave").is_empty(), "{:?}", fake.seen());
     fake.always("/enter", Act::Answer(202, alone.to_string()));
-    let dropped = tokio::time::timeout(Duration::from_millis(50), session.barrier("b", 2).enter()).await;
+    let dropped = tokio::time::timeout(SOON, session.barrier("b", 2).enter()).await;
     assert!(dropped.is_err(), "nobody else came");
     fake.asked("/leave", 1).await;
 }

@@ -19,3 +19,6 @@ mod streams;
 mod updates;
 mod watches;
 mod workers;
+
+/// How long a call has that is to be given up after it was sent, where other tests have the processors meanwhile.
+const SOON: std::time::Duration = std::time::Duration::from_millis(300);

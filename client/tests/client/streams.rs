@@ -7,6 +7,7 @@ use quorate_client::api::{Applied, ErrorCode, Problem};
 use quorate_client::{Client, Error, RetryPolicy, Value};
 use serde_json::json;
 
+use crate::SOON;
 use crate::fake::{Act, Fake, entry};
 
 fn one() -> Value {
@@ -84,8 +85,9 @@ async fn a_cut_stream_fails_all_calls_on_it_and_each_is_repeated_under_its_id() 
 async fn the_late_answer_to_a_call_that_timed_out_reaches_no_other() {
     let (fake, client) = Fake::with_client().await;
     client.get("warm").await.expect("works");
-    fake.script([Act::Slow(Duration::from_millis(300))]);
-    let error = client.get("late").timeout(Duration::from_millis(100)).await.expect_err("no answer");
+    // The answer comes while others are waited for.
+    fake.script([Act::Slow(2 * SOON)]);
+    let error = client.get("late").timeout(SOON).await.expect_err("no answer");
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
     for _ in 0..40 {
         fake.script([Act::Slow(Duration::from_millis(10)), named("own")]);

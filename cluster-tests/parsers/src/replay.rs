@@ -63,7 +63,10 @@ pub fn check(target: &Target, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Runs the corpus, then changes of it until the time is up or one fails. Failures are written to `failures`.
+/// Fewer inputs mean nothing, however little time there was for them.
+const TRIES_MIN: u64 = 50;
+
+/// Runs the corpus, then changes of it until the time is up and [`TRIES_MIN`] inputs were tried, or one fails. Failures are written to `failures`.
 pub fn run(target: &Target, seed: u64, during: Duration, failures: &Path) -> io::Result<Replayed> {
     let corpus = corpus(target)?;
     // What is made at the first try does not count.
@@ -74,7 +77,11 @@ pub fn run(target: &Target, seed: u64, during: Duration, failures: &Path) -> io:
     while replayed.failure.is_none() {
         let input = match plain.next() {
             Some(file) => file.clone(),
-            None if Instant::now() >= *until.get_or_insert_with(|| Instant::now() + during) => break,
+            None if Instant::now() >= *until.get_or_insert_with(|| Instant::now() + during)
+                && replayed.tries >= TRIES_MIN =>
+            {
+                break;
+            }
             None => {
                 let mut input = corpus[dice.random_range(0..corpus.len())].clone();
                 mutate::mutate(&mut dice, &mut input, &corpus);

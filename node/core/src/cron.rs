@@ -239,9 +239,9 @@ mod tests {
         {
             assert_eq!(next(never, "Europe/Berlin", 1_795_000_000_000), Err(CronFault::Never), "{never}");
         }
-        // About a millisecond each in release builds; before, one of them took seconds.
+        // About a millisecond each in release builds; before, one of them took seconds there, and many in this build.
         let took = begin.elapsed();
-        assert!(took < std::time::Duration::from_secs(1), "{took:?}");
+        assert!(took < std::time::Duration::from_secs(5), "{took:?}");
     }
 
     /// What comes next and next, from a time before a change of the clocks on. 2027: Berlin 28 March and 31 October at 01:00Z, New York

@@ -217,7 +217,7 @@ fn measured<T>(step: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 /// Time of the processor that this thread has had. What others on the machine take does not count.
-fn processor_time() -> Duration {
+pub fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // Not by rustix, which looks for the system's fast clocks in a way that valgrind has no answer to.
     // SAFETY: the call only writes the struct it is given.

@@ -76,11 +76,11 @@ test("a session that cannot be renewed is suspect, then lost, before its time is
   const states: string[] = [];
   session.onStateChange((state) => states.push(state));
   isCut = true;
-  const began = performance.now();
+  // Timers run in the order in which they are due, also where other programs have the processors.
+  const tooLate = new Promise((over) => setTimeout(over, 400 + 133, "too late"));
   assert.equal(await session.changed("alive"), "suspect");
   assert.throws(() => session.check(), { code: "session_suspect", isRetryable: true });
-  assert.equal(await session.lost, "not_renewed");
-  assert.ok(performance.now() - began < 400 + 133);
+  assert.equal(await Promise.race([session.lost, tooLate]), "not_renewed");
   assert.deepEqual(states, ["suspect", "lost"]);
   assert.equal((await failure(session.lock("x"))).code, "session_expired");
 });

@@ -348,13 +348,13 @@ async fn who_stops_takes_the_work_along_and_goes_on_with_it_only_while_the_lock_
         home.path().display(),
         mark.display()
     );
-    let child = started(&fake, &["lock", "run", "l", "--ttl", "700ms", "--", "sh", "-c", &script]).await;
+    let child = started(&fake, &["lock", "run", "l", "--ttl", "2s", "--", "sh", "-c", &script]).await;
     let us = child.id().expect("it runs").to_string();
     signal(&child, "-TSTP");
     until("it is stopped", || state(&us) == Some('T')).await;
     std::fs::write(home.path().join("armed"), "").expect("written");
     // Longer than the lock holds by itself.
-    tokio::time::sleep(Duration::from_millis(900)).await;
+    tokio::time::sleep(Duration::from_millis(2_300)).await;
     signal(&child, "-CONT");
     let (code, said) = end(child).await;
     assert!(code == Some(1) && said.contains("was lost"), "{code:?} {said}");

@@ -68,11 +68,21 @@ fn a_sync_that_is_left_out_is_noticed() {
 #[test]
 fn kill_9_at_any_moment_breaks_no_promise() {
     const CYCLES: u64 = 150;
-    let mut dice = seeded();
-    let until = Some(Instant::now() + Duration::from_secs(18));
-    let effort = |seed| kill::Effort { program: program(), seed, cycles: CYCLES, until };
-    let (counts, broken) = kill::run_all(&[effort(dice.random()), effort(dice.random())]).unwrap();
-    println!("{counts:?}");
-    assert!(broken.is_none(), "{}", broken.unwrap());
-    assert!(counts.cycles > 30 && counts.acked > 30 && counts.in_recovery < counts.cycles, "{counts:?}");
+    /// Rounds within which enough has to be tried. One is enough where nothing else runs.
+    const ROUNDS_MAX: u64 = 5;
+    let is_enough =
+        |counts: &kill::Counts| counts.cycles > 30 && counts.acked > 30 && counts.in_recovery < counts.cycles;
+    let (mut dice, mut counts) = (seeded(), kill::Counts::default());
+    for _ in 0..ROUNDS_MAX {
+        let until = Some(Instant::now() + Duration::from_secs(18));
+        let effort = |seed| kill::Effort { program: program(), seed, cycles: CYCLES, until };
+        let (more, broken) = kill::run_all(&[effort(dice.random()), effort(dice.random())]).unwrap();
+        counts = counts.with(more);
+        println!("{counts:?}");
+        assert!(broken.is_none(), "{}", broken.unwrap());
+        if is_enough(&counts) {
+            break;
+        }
+    }
+    assert!(is_enough(&counts), "{counts:?}");
 }
