@@ -86,7 +86,7 @@ impl<V: View> Applier<'_, V> {
             let LockHead { holders, waiters, .. } = head;
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
             return Err(match max_waiters {
-                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most }.into(),
+                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most, delay_ms }.into(),
                 _ => Rejection::Held { holders, waiters, delay_ms }.into(),
             });
         }
