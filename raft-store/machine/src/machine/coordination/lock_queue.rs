@@ -540,6 +540,8 @@ fn acquire_fault(request: &Acquire) -> Option<String> {
         Some(format!("a wait of {} ms; at most {}", request.wait_ms, limits::LOCK_WAIT_MS_MAX))
     } else if request.delay_ms > limits::LOCK_DELAY_MS_MAX {
         Some(format!("a delay of {} ms; at most {}", request.delay_ms, limits::LOCK_DELAY_MS_MAX))
+    } else if let Some(most) = request.max_waiters.filter(|most| !(1..=limits::LOCK_WAITERS_MAX).contains(most)) {
+        Some(format!("a queue of {most}; 1 to {} are possible", limits::LOCK_WAITERS_MAX))
     } else {
         value_fault(&request.lock, request.value.as_ref())
     }
