@@ -76,6 +76,6 @@ async fn acquire(context: &Context, args: &Args, session: &Session) -> Result<Lo
     let lock = lock.given(args.guarded.wait, Lock::wait);
     match lock.acquire().await {
         Ok(guard) => Ok(guard),
-        Err(error) => Err(waiting::refused(context, &args.name, error).await),
+        Err(error) => Err(waiting::refused(context, &args.name, args.max_waiters, error).await),
     }
 }

@@ -162,8 +162,9 @@ fn delayed(left_ms: u64) -> String {
     }
 }
 
-/// The refusal of a lock, with the names of those who hold it: the node tells only how many they are.
-pub async fn refused(context: &Context, name: &str, error: Error) -> Failed {
+/// The refusal of a lock that was asked for with at most so many waiting, with the names of those who hold it: the node tells only how many
+/// they are.
+pub async fn refused(context: &Context, name: &str, max_waiters: Option<u32>, error: Error) -> Failed {
     let mut problem = match error {
         Error::Rejected(problem) => problem,
         error => return error.into(),
@@ -177,7 +178,10 @@ pub async fn refused(context: &Context, name: &str, error: Error) -> Failed {
             1 => "1 is waiting".to_owned(),
             count => format!("{count} are waiting"),
         };
-        problem.detail = format!("`{name}` is {}; {waiting}", held(&lock));
+        // By the number when it was refused: some may have left since.
+        let long = max_waiters.filter(|most| problem.waiters.is_some_and(|waiters| waiters >= u64::from(*most)));
+        let long = long.map(|most| format!("; --max-waiters is {most}")).unwrap_or_default();
+        problem.detail = format!("`{name}` is {}; {waiting}{long}", held(&lock));
     }
     Error::Rejected(problem).into()
 }

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use quorate_client::api::{Applied, ErrorCode};
+use quorate_client::api::{Applied, ErrorCode, Problem};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -178,6 +178,15 @@ async fn who_waits_is_told_for_whom_and_who_is_refused_by_whom() {
     let ran = run(&fake.address, &["lock", "l", "--wait", "0s", "--", "true"]).await;
     let expected = "error: `l` is held by session 5191 (eve) for 4m0s; 2 are waiting\n";
     assert!(ran.code == 3 && ran.err.starts_with(expected), "{}", ran.err);
+
+    let mut long = Problem::new(ErrorCode::Locked, Applied::No, "as many wait as may");
+    (long.holders, long.waiters) = (Some(1), Some(2));
+    fake.always("/acquire", Act::refuse(long));
+    for (most, said) in [("2", "; --max-waiters is 2"), ("3", "")] {
+        let ran = run(&fake.address, &["lock", "l", "--max-waiters", most, "--", "true"]).await;
+        let expected = format!("error: `l` is held by session 5191 (eve) for 4m0s; 2 are waiting{said}\n");
+        assert!(ran.code == 3 && ran.err.starts_with(&expected), "{}", ran.err);
+    }
 }
 
 #[tokio::test]

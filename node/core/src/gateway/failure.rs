@@ -228,11 +228,11 @@ impl Failure {
         let current = rejection.current().and_then(Shown::entry);
         failure.problem.current = current.map(|entry| entry_view::entry_view(key, entry, reply.clock));
         failure.problem.replayed = reply.replayed;
-        if let &Rejection::Held { holders, waiters, .. } | &Rejection::QueueLong { holders, waiters, .. } = rejection {
+        if let &Rejection::Held { holders, waiters, delay_ms }
+        | &Rejection::QueueLong { holders, waiters, delay_ms, .. } = rejection
+        {
             failure.problem.holders = Some(holders.into());
             failure.problem.waiters = Some(waiters.into());
-        }
-        if let &Rejection::Held { delay_ms, .. } = rejection {
             failure.problem.retry_after_ms = Some(delay_ms).filter(|left| *left > 0);
         }
         failure.problem.quota = beyond(rejection);

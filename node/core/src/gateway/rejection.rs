@@ -89,8 +89,12 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
         Rejection::Held { delay_ms, .. } => {
             format!("{shown} is given to nobody for {delay_ms} ms more: its last holder was not heard of any more")
         }
-        Rejection::QueueLong { holders, waiters, most } => {
-            format!("{shown} is held by {holders}, and {waiters} wait for it; `max_waiters` of the request is {most}")
+        Rejection::QueueLong { holders, waiters, most, delay_ms } => {
+            let state = match delay_ms {
+                0 => format!("held by {holders}"),
+                left => format!("given to nobody for {left} ms more"),
+            };
+            format!("{shown} is {state}, and {waiters} wait for it; `max_waiters` of the request is {most}")
         }
         Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
         Rejection::NotYours => {

@@ -46,7 +46,7 @@ async fn every_refusal_has_its_code() {
         (Rejection::SessionExpired(SessionId(4)), 409, ErrorCode::SessionExpired),
         (Rejection::GuardFailed { guard, holder: Some(7) }, 412, ErrorCode::GuardFailed),
         (Rejection::Held { holders: 1, waiters: 2, delay_ms: 30 }, 423, ErrorCode::Locked),
-        (Rejection::QueueLong { holders: 1, waiters: 2, most: 1 }, 423, ErrorCode::Locked),
+        (Rejection::QueueLong { holders: 1, waiters: 2, most: 1, delay_ms: 30 }, 423, ErrorCode::Locked),
         (Rejection::NotHolder, 409, ErrorCode::NotLockHolder),
         (Rejection::AnotherPlace { is_holder: false, at: 6 }, 409, ErrorCode::AlreadyQueued),
         (Rejection::OtherNumber(3), 409, ErrorCode::DifferentSettings),
@@ -71,11 +71,13 @@ async fn every_refusal_has_its_code() {
             assert_eq!((problem.status, problem.code), (status, code), "{rejection:?} of {route}");
         }
     }
-    let queue_long = Rejection::QueueLong { holders: 1, waiters: 2, most: 1 };
-    for rejection in [Rejection::Held { holders: 1, waiters: 2, delay_ms: 0 }, queue_long] {
-        server.backend.reject_writes(rejection);
-        let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "4"})).await.problem();
-        assert_eq!((problem.holders, problem.waiters, problem.retry_after_ms), (Some(1), Some(2), None));
+    for (delay_ms, left) in [(0, None), (30, Some(30))] {
+        let queue_long = Rejection::QueueLong { holders: 1, waiters: 2, most: 1, delay_ms };
+        for rejection in [Rejection::Held { holders: 1, waiters: 2, delay_ms }, queue_long] {
+            server.backend.reject_writes(rejection);
+            let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "4"})).await.problem();
+            assert_eq!((problem.holders, problem.waiters, problem.retry_after_ms), (Some(1), Some(2), left));
+        }
     }
 }
 

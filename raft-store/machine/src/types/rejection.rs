@@ -165,6 +165,8 @@ pub enum Rejection {
         waiters: u32,
         /// How many may wait with it, itself included.
         most: u32,
+        /// Milliseconds of cluster clock for which nobody gets it after an unclean end; 0 for none.
+        delay_ms: u64,
     },
 }
 

@@ -82,7 +82,12 @@ impl Generator<'_> {
             .chance
             .percent(if is_election { 60 } else { 2 })
             .then(|| names::json(if self.chance.percent(60) { "1" } else { "2" }));
-        let max_waiters = *self.chance.pick(&[None, None, None, Some(1), Some(2)]);
+        let max_waiters = match self.chance.weighted(&[60, 20, 18, 2]) {
+            0 => None,
+            1 => Some(1),
+            2 => Some(2),
+            _ => Some(0),
+        };
         Acquire { lock, session, mode, slots, wait_ms, delay_ms, value, max_waiters }
     }
 

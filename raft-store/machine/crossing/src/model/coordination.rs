@@ -230,6 +230,7 @@ impl Model {
         let (is_election, is_shared) = (lock.space == LockSpace::Election, *mode == LockMode::Shared);
         let given = slots.unwrap_or(1);
         let is_odd = given == 0 || (given > 1 && (is_election || is_shared)) || (is_election && is_shared);
+        let is_odd = is_odd || *max_waiters == Some(0);
         if is_odd || (value.is_some() && !is_election) {
             return Err(Refusal::Unsupported);
         }

@@ -86,7 +86,7 @@ impl<V: View> Applier<'_, V> {
             let LockHead { holders, waiters, .. } = head;
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
             return Err(match max_waiters {
-                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most }.into(),
+                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most, delay_ms }.into(),
                 _ => Rejection::Held { holders, waiters, delay_ms }.into(),
             });
         }
@@ -540,6 +540,8 @@ fn acquire_fault(request: &Acquire) -> Option<String> {
         Some(format!("a wait of {} ms; at most {}", request.wait_ms, limits::LOCK_WAIT_MS_MAX))
     } else if request.delay_ms > limits::LOCK_DELAY_MS_MAX {
         Some(format!("a delay of {} ms; at most {}", request.delay_ms, limits::LOCK_DELAY_MS_MAX))
+    } else if let Some(most) = request.max_waiters.filter(|most| !(1..=limits::LOCK_WAITERS_MAX).contains(most)) {
+        Some(format!("a queue of {most}; 1 to {} are possible", limits::LOCK_WAITERS_MAX))
     } else {
         value_fault(&request.lock, request.value.as_ref())
     }

@@ -173,8 +173,8 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::Held { holders, waiters, delay_ms } => {
             format!("held by {holders}, {waiters} wait, delay {delay_ms}")
         }
-        Rejection::QueueLong { holders, waiters, most } => {
-            format!("held by {holders}, {waiters} wait, of {most}")
+        Rejection::QueueLong { holders, waiters, most, delay_ms } => {
+            format!("held by {holders}, {waiters} wait, of {most}, delay {delay_ms}")
         }
         Rejection::NotHolder => "not holder".into(),
         Rejection::NotYours => "not yours".into(),
