@@ -229,7 +229,8 @@ fn assert_goes_on(damaged: Store, batches: &[Batch], place: &str) -> usize {
 /// Where all commands of a batch faulted and nothing else was due, the state is as before, but for what tells of it.
 fn assert_taken_back(before: &Store, after: &Store, replies: &[Reply], batch: &Batch, place: &str) {
     let is_internal = |reply: &Reply| reply.outcome == Outcome::Rejected(Rejection::Internal);
-    let is_due = before.vars.next_timer.is_some_and(|next| next <= batch.clock);
+    // A wall clock that goes back sets a timer that is due at once, and with it the next one is looked for anew.
+    let is_due = batch.wall < before.vars.wall || before.vars.next_timer.is_some_and(|next| next <= batch.clock);
     let sets_aside = before.rows(family::PARKED) != after.rows(family::PARKED);
     if is_due || sets_aside || !replies.iter().all(is_internal) {
         return;
