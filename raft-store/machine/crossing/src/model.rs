@@ -6,7 +6,7 @@
 //! access: of a command that touches those it says nothing, but for which entries a claim gets (`claims`).
 
 pub mod claims;
-mod coordination;
+pub mod coordination;
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -17,8 +17,9 @@ use quorate_machine::keyspace::lock;
 use quorate_machine::limits;
 use quorate_machine::types::{
     self, Action, Branch, Change, Check, Compared, Comparison, ComparisonOperator, ContentKind, Entry, EntryMeta,
-    Expect, Expiry, Guard, ItemOutcome, Key, KeyRange, ListOrderBy, ListShown, ListStep, Listed, Outcome, Presence,
-    Refusal, Rejection, RemoveStep, Removed, Shown, Step, StepReply, Tokens, Txn, TxnReply, Value, WriteOp,
+    Expect, Expiry, Guard, ItemOutcome, Key, KeyRange, ListOrderBy, ListShown, ListStep, Listed, LockName, Maintenance,
+    Outcome, Presence, Refusal, Rejection, RemoveStep, Removed, Shown, Step, StepReply, Tokens, Txn, TxnReply, Value,
+    WriteOp,
 };
 
 use crate::names;
@@ -145,6 +146,27 @@ pub fn without_keys(told: &impl Debug) -> String {
     blanked.collect::<Vec<_>>().join(" ")
 }
 
+/// Checks that a command of which the model says nothing leaves alone what is not its own: sessions, locks, barriers and latches, and
+/// entries but for what is found, and for what is over where that is to go.
+pub fn check_beside(before: &Picture, action: &Action, after: &Picture) {
+    // What is due already is done by the entry, whatever it has.
+    let is_due = before.vars.next_timer.is_some_and(|at| at <= before.vars.clock);
+    let is_left_alone = match action {
+        Action::Write(_) | Action::Bulk(_) | Action::Txn(_) | Action::Session(_) | Action::Lock(_) => return,
+        Action::Barrier(_) | Action::Latch(_) | Action::Faults(_) => return,
+        _ if is_due => return,
+        Action::Where(_) | Action::Claim(_) => false,
+        _ => true,
+    };
+    assert_same_parties(before, after);
+    let mut entries = before.entries.clone();
+    if let Action::Maintain(Maintenance::ExpireDue { limit }) = action {
+        entries.retain(|key, entry| after.entries.contains_key(key) || !entry.is_expired_at(before.vars.clock));
+        assert!(before.entries.len() - entries.len() <= *limit as usize, "more than {limit} entries went");
+    }
+    assert!(!is_left_alone || entries == after.entries, "{entries:?} became {:?} by {action:?}", after.entries);
+}
+
 /// Compares what should be with what is.
 pub fn compare(predicted: (Comes, Picture), outcome: &Outcome, after: &Picture) {
     let (comes, now) = predicted;
@@ -189,6 +211,11 @@ pub fn assert_same(model: &Picture, real: &Picture) {
     let (one, other) = (&model.entries, &real.entries);
     assert_eq!(one, other, "entries of the model on the left");
     assert_eq!(model.vars.revision, real.vars.revision, "the revision of the model on the left");
+    assert_same_parties(model, real);
+}
+
+/// Compares sessions and what they do with each other in two states.
+fn assert_same_parties(model: &Picture, real: &Picture) {
     let lives = |picture: &Picture| -> Vec<_> {
         picture.sessions.iter().map(|(id, row)| (*id, row.ttl_ms, row.expires_at)).collect()
     };
@@ -556,6 +583,20 @@ pub fn is_undecided(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Rejected(Rejection::RequestIdReused | Rejection::AccessChanged))
 }
 
+/// Checks that who waited for a lock got it in the order of their places, by tokens in that order.
+fn check_order(lock: &LockName, before: &Picture, after: &Picture) {
+    let left = after.waiters.keys().find(|(of, _)| of == lock).map(|(_, place)| *place);
+    let mut last = 0;
+    for ((_, place), row) in before.waiters.iter().filter(|((of, _), _)| of == lock) {
+        let session = row.party.session;
+        let held = after.holders.iter().find(|((of, _), held)| of == lock && held.session == session);
+        let Some(((_, token), _)) = held else { continue };
+        assert!(left.is_none_or(|left| left > *place), "{lock:?} was given to place {place}, and {left:?} waits");
+        assert!(*token > last, "{lock:?} was given to place {place} by token {token}, and before it by {last}");
+        last = *token;
+    }
+}
+
 /// Checks what time alone has done: all that is over went, and nothing else.
 pub fn time_passed(before: &Picture, after: &Picture) {
     let clock = after.vars.clock;
@@ -589,6 +630,7 @@ pub fn time_passed(before: &Picture, after: &Picture) {
         assert!(!waits || (lives && !is_over), "{at:?} waits on at {clock}: {row:?}");
         assert!(waits || holds || !lives || is_over, "{at:?} does not wait any more at {clock}: {row:?}");
     }
+    before.heads.keys().for_each(|lock| check_order(lock, before, after));
     for (lock, head) in &after.heads {
         assert!(head.not_before.is_none_or(|until| until > clock), "{lock:?} is held back at {clock}: {head:?}");
     }

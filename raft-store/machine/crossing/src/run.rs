@@ -10,15 +10,15 @@ use quorate_machine::access::{Permission, RequiredPermission};
 use quorate_machine::machine;
 use quorate_machine::requirements::Requirement;
 use quorate_machine::types::{
-    Action, Batch, ClusterMillis, Command, Key, KeyRange, Maintenance, NodeDisk, Outcome, Rejection, Reply, RequestId,
-    Revision, Shown, TaskReply,
+    Action, Batch, ClusterMillis, Command, ItemOutcome, Key, KeyRange, Maintenance, NodeDisk, Outcome, Rejection,
+    Reply, RequestId, Revision, Shown, TaskReply, WriteOp, Written,
 };
 use quorate_machine::{command_codec, limits};
 
 use crate::chance::Chance;
 use crate::check::quotas;
 use crate::generate::{self, Sent, Step, Theme, What};
-use crate::model::{self, claims, without_keys};
+use crate::model::{self, claims, coordination, without_keys};
 use crate::names::{self, Texts};
 use crate::pairs::Pairs;
 use crate::picture::Picture;
@@ -243,7 +243,9 @@ impl Run<'_> {
         let Some(id) = &command.request_id else { return };
         let (clock, fingerprint) = (self.store.vars.clock, command.fingerprint());
         let owned = (command.principal.clone(), id.clone());
-        let is_remembered = |known: &&Answered| clock - known.at <= limits::REQUEST_BUCKET_MS;
+        // That of the bucket at hand and of the one before.
+        let bucket = |at: ClusterMillis| at / limits::REQUEST_BUCKET_MS;
+        let is_remembered = |known: &&Answered| bucket(known.at) + 1 >= bucket(clock);
         if let Some(known) = self.answered.get(&owned).filter(is_remembered) {
             let is_same = known.fingerprint == fingerprint;
             assert_eq!(reply.replayed, is_same, "something was decided under the request id of {command:?}: {reply:?}");
@@ -253,12 +255,13 @@ impl Run<'_> {
             }
             return;
         }
+        assert!(!reply.replayed, "nothing is remembered under the request id of {command:?}: {reply:?}");
         let is_decided = match &reply.outcome {
             // A claim that found nothing is tried again.
             Outcome::Task(done) => !matches!(&**done, TaskReply::Claimed(claimed) if claimed.tasks.is_empty()),
             outcome => !model::is_undecided(outcome) && !outcome.lacks_room(),
         };
-        if is_decided && !reply.replayed {
+        if is_decided {
             let (reply, oldest) = (reply.clone(), self.store.vars.oldest_revision);
             self.answered.insert(owned, Answered { fingerprint, at: clock, reply, oldest });
         }
@@ -271,12 +274,10 @@ impl Run<'_> {
             quotas::judge(before, &command.action, &reply.outcome, &after);
         }
         match &command.action {
-            Action::Write(op) if !reply.replayed => {
-                let was = before.live(&op.key).cloned().map(Shown::Whole);
-                let mut told = reply.outcome.clone();
-                told.each_shown(&mut |shown| {
-                    assert_eq!(Some(&*shown), was.as_ref(), "what is shown on the left, what was there on the right");
-                });
+            Action::Write(op) if !reply.replayed => check_shown(before, op, reply.outcome.clone()),
+            Action::Bulk(ops) if !reply.replayed => check_each_shown(before, ops, &reply.outcome),
+            Action::Session(_) | Action::Lock(_) if !reply.replayed => {
+                coordination::judge(before, &command.action, &reply.outcome, &after);
             }
             Action::Claim(op) if !reply.replayed => claims::judge(before, op, &reply.outcome),
             Action::Maintain(Maintenance::ExpireDue { .. }) => {
@@ -286,6 +287,7 @@ impl Run<'_> {
             }
             _ => {}
         }
+        model::check_beside(before, &command.action, &after);
         if reply.replayed || model::is_undecided(&reply.outcome) {
             model::assert_same(before, &after);
         } else if quotas::refused(&reply.outcome) {
@@ -340,6 +342,30 @@ impl Run<'_> {
                 .apply(&[self.store.now(&[command])])
                 .unwrap_or_else(|fault| panic!("compaction faults: {fault}"));
             self.store.check();
+        }
+    }
+}
+
+/// What a write shows is what was there; and it shows what was there before it where that is asked for.
+fn check_shown(before: &Picture, op: &WriteOp, mut outcome: Outcome) {
+    let was = before.live(&op.key).cloned().map(Shown::Whole);
+    if let Outcome::Written(Written { previous, .. }) = &outcome {
+        assert_eq!(previous.is_some(), op.return_previous && was.is_some(), "{op:?} is answered {outcome:?}");
+    }
+    outcome.each_shown(&mut |shown| {
+        assert_eq!(Some(&*shown), was.as_ref(), "what is shown on the left, what was there on the right");
+    });
+}
+
+/// The same of each write of a bulk to whose key there is no other.
+fn check_each_shown(before: &Picture, ops: &[WriteOp], outcome: &Outcome) {
+    let Outcome::Bulk(items) = outcome else { return };
+    for (op, item) in ops.iter().zip(items) {
+        let is_alone = ops.iter().filter(|other| other.key == op.key).count() == 1;
+        match &item.outcome {
+            ItemOutcome::Written(written) if is_alone => check_shown(before, op, Outcome::Written(written.clone())),
+            ItemOutcome::Rejected(why) if is_alone => check_shown(before, op, Outcome::Rejected(why.clone())),
+            _ => {}
         }
     }
 }

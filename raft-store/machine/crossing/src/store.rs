@@ -79,9 +79,9 @@ impl Store {
     }
 
     /// Keeps what was applied; changes.
-    fn keep(&mut self, batches: &[Batch], replies: &[Vec<Reply>], mut applied: Applied) -> Vec<(Key, Revision)> {
+    fn keep(&mut self, batches: &[Batch], replies: &[Vec<Reply>], applied: Applied) -> Vec<(Key, Revision)> {
         assert_eq!(applied.contained, [], "a fault was contained, which is a bug");
-        let changed = std::mem::take(&mut applied.changed);
+        let changed = applied.changed.clone();
         let entries =
             batches.iter().zip(replies).map(|(batch, replies)| (Entry::Batch(batch.clone()), replies.clone()));
         self.follow(entries.collect(), applied);
@@ -96,7 +96,7 @@ impl Store {
         self.view.write(applied.writes);
         self.vars = applied.vars;
         self.index += entries.len() as u64;
-        self.twins.note(entries, &self.vars);
+        self.twins.note(entries, &applied.changed, &self.vars);
     }
 
     /// What it goes on as in another cluster.

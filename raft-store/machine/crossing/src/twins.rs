@@ -1,11 +1,13 @@
 //! The same log in other groups: what an entry comes to must not depend on which others were applied in the same call.
 //!
-//! Owns states that apply what a store applied, each in groups of its own, and the comparison of replies and scalars; the digest among
-//! those is of all rows. A difference is a panic that says which entries. Never decides what an entry should come to.
+//! Owns states that apply what a store applied, each in groups of its own, and the comparison of replies, of changes that watches are told
+//! and of scalars; the digest among those is of all rows. A difference is a panic that says which entries. Never decides what an entry
+//! should come to.
 
 use std::fmt::Debug;
 
 use quorate_machine::codec;
+use quorate_machine::keyspace::changes::KeyChange;
 use quorate_machine::machine::{self, Applied, Applier, Bounds, Contained, Fault, MemoryView, Vars};
 use quorate_machine::types::{Batch, NodeDisk, Reply};
 
@@ -52,6 +54,8 @@ struct Twin {
     index: u64,
     bounds: Bounds,
     pending: Vec<Noted>,
+    /// Changes of keys that the store told of those.
+    changed: Vec<KeyChange>,
     /// It catches up once so many entries are pending.
     next: usize,
     /// Groups of more than one entry so far.
@@ -100,7 +104,7 @@ impl Twins {
     }
 
     /// Applies what the store applied in one call, now or later.
-    pub fn note(&mut self, entries: impl IntoIterator<Item = (Entry, Vec<Reply>)>, vars: &Vars) {
+    pub fn note(&mut self, entries: impl IntoIterator<Item = (Entry, Vec<Reply>)>, changed: &[KeyChange], vars: &Vars) {
         let mut noted: Vec<_> =
             entries.into_iter().map(|(entry, replies)| Noted { entry, replies, vars: None }).collect();
         if let Some(last) = noted.last_mut() {
@@ -108,6 +112,7 @@ impl Twins {
         }
         for twin in &mut self.0 {
             twin.pending.extend(noted.iter().cloned());
+            twin.changed.extend_from_slice(changed);
             while twin.pending.len() >= twin.next {
                 twin.catch_up(twin.next);
             }
@@ -149,7 +154,8 @@ impl Twin {
         let &Begin { view, vars, index, bounds, seed: _ } = begin;
         let next = grouping.draw();
         let (view, vars) = (view.clone(), vars.clone());
-        Self { grouping, view, vars, index, bounds, pending: Vec::new(), next, groups: 0 }
+        let (pending, changed) = (Vec::new(), Vec::new());
+        Self { grouping, view, vars, index, bounds, pending, changed, next, groups: 0 }
     }
 
     /// Applies so many entries in one call, and compares.
@@ -165,6 +171,11 @@ impl Twin {
             let told = || format!("entry {index} among {indexes:?} in one call, of {:?}", noted.entry);
             assert_same(&noted.replies, replies, told);
         }
+        // Those of the entries behind these are left.
+        let is_all = self.pending.is_empty();
+        let told = if is_all { self.changed.len() } else { applied.changed.len().min(self.changed.len()) };
+        let changed: Vec<_> = self.changed.drain(..told).collect();
+        assert_same(&changed, &applied.changed, || format!("changes of entries {indexes:?} in one call: {group:?}"));
         self.view.write(applied.writes);
         self.vars = applied.vars;
         self.index += count as u64;

@@ -1,6 +1,7 @@
 //! Which entries a claim gets: those that match, looked at one by one.
 //!
-//! Owns the order in which they come, whatever index finds them. Says nothing while something else may refuse one of them.
+//! Owns the order in which they come, whatever index finds them. Says nothing while a collection stands below a
+//! prefix that is claimed.
 
 use quorate_machine::document::{Json, Subject};
 use quorate_machine::types::{ClaimOp, ContentKind, Key, Outcome};
@@ -11,10 +12,10 @@ use crate::picture::Picture;
 pub fn judge(before: &Picture, op: &ClaimOp, outcome: &Outcome) {
     let Outcome::Claimed(done) = outcome else { return };
     let is_nested = before.collections.keys().any(|name| name.as_str().contains('/'));
-    if is_nested || !before.quotas.is_empty() {
+    if is_nested {
         return;
     }
-    // What the patch does not fit is passed over, and nothing else is.
+    // Passed over is what the patch does not fit, or makes larger than a quota allows. A lock alone is refused by none.
     assert!(done.refused.is_empty() || op.patch.is_some(), "passed over without a patch: {done:?}");
     let mut expected = claimable(before, op);
     for item in &done.refused {

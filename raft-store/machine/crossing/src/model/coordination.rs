@@ -5,14 +5,58 @@ use quorate_machine::keyspace::lock_queue::{HolderRow, LockHead, WaiterRow};
 use quorate_machine::keyspace::session::SessionRow;
 use quorate_machine::limits;
 use quorate_machine::types::{
-    Acquire, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockSpace, Question, Refusal,
-    SessionId, SessionOp,
+    Acquire, Action, BarrierOp, BarrierRow, LatchOp, LatchRow, LockMode, LockName, LockOp, LockReply, LockSpace,
+    Outcome, Question, Refusal, SessionId, SessionOp, SessionReply,
 };
 
 use super::Model;
+use crate::picture::Picture;
 
 /// Whether something was done, or why not.
 type Applied = Result<(), Refusal>;
+
+/// Compares what is answered about sessions and locks with what there is afterwards.
+pub fn judge(before: &Picture, action: &Action, outcome: &Outcome, after: &Picture) {
+    match (action, outcome) {
+        (Action::Session(SessionOp::Renew(ids)), Outcome::Session(SessionReply::Renewed(renewed))) => {
+            let live = |id: &SessionId| after.sessions.get(id).map(|row| (row.ttl_ms, row.expires_at));
+            let lives: Vec<_> = ids.iter().map(live).collect();
+            assert_eq!(*renewed, lives, "what was renewed on the left, what lives on the right");
+        }
+        (Action::Session(_), Outcome::Session(SessionReply::Created { id, expires_at })) => {
+            let row = after.sessions.get(id).filter(|_| !before.sessions.contains_key(id));
+            assert_eq!(row.map(|row| row.expires_at), Some(*expires_at), "session {id}, which was begun");
+        }
+        (Action::Session(SessionOp::End(id)), Outcome::Session(SessionReply::Ended(hung))) => {
+            assert_eq!(before.sessions[id].attached, *hung, "what hung on session {id}");
+        }
+        (Action::Lock(op), Outcome::Lock(reply)) => judge_lock(op, reply, after),
+        _ => {}
+    }
+}
+
+fn judge_lock(op: &LockOp, reply: &LockReply, after: &Picture) {
+    let (lock, session) = match op {
+        LockOp::Acquire(Acquire { lock, session, .. }) => (lock, session),
+        LockOp::Leave { lock, session, .. } | LockOp::Listen { lock, session } => (lock, session),
+        LockOp::HangUp { lock, session, .. } => (lock, session),
+        LockOp::Release { .. } | LockOp::Proclaim { .. } => return,
+    };
+    let holds = after.holders.iter().find(|((of, _), row)| of == lock && row.session == *session);
+    let waits = after.waiters.iter().find(|((of, _), row)| of == lock && row.party.session == *session);
+    let is_so = match reply {
+        LockReply::Held { token } => holds.is_some_and(|((_, at), _)| at == token),
+        LockReply::Waiting { place, asked } => waits.is_some_and(|((_, at), row)| (at, row.asked) == (place, *asked)),
+        LockReply::HungUp(number) => {
+            let asked = waits.map(|(_, row)| row.asked).or(holds.and_then(|(_, row)| row.unheard));
+            asked == Some(*number)
+        }
+        // Of another question than that which hung up nothing is given up.
+        LockReply::Gone(_) => matches!(op, LockOp::HangUp { .. }) || (holds.is_none() && waits.is_none()),
+        LockReply::Proclaimed => false,
+    };
+    assert!(is_so, "{op:?} is answered {reply:?}: {holds:?} {waits:?}");
+}
 
 impl Model {
     pub(super) fn session(&mut self, op: &SessionOp) -> Applied {
