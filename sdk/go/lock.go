@@ -17,6 +17,9 @@ type LockOptions struct {
 	Shared bool
 	// Slots makes it a semaphore: so many may hold it at once. All have to say the same number.
 	Slots int
+	// MaxWaiters is how many may wait for it with us, at most: where so many wait already it fails with [ErrLocked], and does not wait behind
+	// them. 1 to 1,000, which is the default.
+	MaxWaiters int
 	// Delay is how long nobody gets it after our session was not renewed in time, at most a minute: for work that is still under way and
 	// takes no guard. A lock that is released, and a session that is ended, cost nobody this time.
 	Delay time.Duration
@@ -51,7 +54,9 @@ func (s *Session) lock(ctx context.Context, name string, options *LockOptions, n
 	if options == nil {
 		options = &LockOptions{}
 	}
-	wanted := placeWanted{slots: options.Slots, delay: options.Delay, wait: options.Wait, noWait: noWait}
+	wanted := placeWanted{
+		slots: options.Slots, maxWaiters: options.MaxWaiters, delay: options.Delay, wait: options.Wait, noWait: noWait,
+	}
 	if options.Shared {
 		wanted.mode = api.LockModeShared
 	}

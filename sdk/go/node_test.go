@@ -336,6 +336,10 @@ func TestListsFindsAndCounts(t *testing.T) {
 	if len(between) != 3 || must(c.Count(ctx, "lists/", nil))(t) != 25 {
 		t.Errorf("%v", between)
 	}
+	sized := collect(t, c.List(ctx, "lists/", &quorate.ListOptions{Limit: 10, KeysOnly: true, Sizes: true}))
+	if len(sized) != 25 || sized[24].Value != nil || sized[24].ValueBytes != uint64(len(`{"n":24}`)) || between[0].ValueBytes != 0 {
+		t.Errorf("%+v", sized)
+	}
 	for range c.List(ctx, "lists/", &quorate.ListOptions{Limit: 5}) {
 		break
 	}
@@ -671,6 +675,9 @@ func TestLocksAndSemaphores(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := other.TryLock(ctx, "encoder", &quorate.LockOptions{Slots: 3}); !errors.Is(err, quorate.ErrDifferentSettings) {
+		t.Errorf("%v", err)
+	}
+	if _, err := other.Lock(ctx, "encoder", &quorate.LockOptions{Slots: 2, MaxWaiters: 1001}); !errors.Is(err, quorate.ErrInvalidArgument) {
 		t.Errorf("%v", err)
 	}
 	must(ann.Lock(ctx, "config", &quorate.LockOptions{Shared: true}))(t)

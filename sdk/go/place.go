@@ -67,10 +67,11 @@ func (q queue) release(token uint64, session string) (*call, error) {
 
 // placeWanted is what is asked for, but for how long to wait.
 type placeWanted struct {
-	mode  api.LockMode
-	slots int
-	value any
-	delay time.Duration
+	mode       api.LockMode
+	slots      int
+	maxWaiters int
+	value      any
+	delay      time.Duration
 	// wait is at most so long; as long as the session lives where it is 0.
 	wait time.Duration
 	// noWait fails at once.
@@ -290,8 +291,8 @@ func (w *waiting) poll(left time.Duration) time.Duration {
 
 func (w *waiting) call(left, poll time.Duration, id string) (*call, error) {
 	verb, body := "/acquire", any(api.AcquireRequest{
-		Session: w.session.id, Mode: w.wanted.mode, Slots: w.wanted.slots, DelayMs: optionalMillis(w.wanted.delay),
-		WaitMs: someMillis(left), PollMs: someMillis(poll),
+		Session: w.session.id, Mode: w.wanted.mode, Slots: w.wanted.slots, MaxWaiters: w.wanted.maxWaiters,
+		DelayMs: optionalMillis(w.wanted.delay), WaitMs: someMillis(left), PollMs: someMillis(poll),
 	})
 	if w.queue.isElection {
 		text, bytes, err := valueOf(w.wanted.value)

@@ -21,6 +21,8 @@ type ListOptions struct {
 	Revision uint64
 	// KeysOnly leaves the values out.
 	KeysOnly bool
+	// Sizes says how many bytes each value has ([api.EntryView.ValueBytes]), also where KeysOnly leaves the values out.
+	Sizes bool
 	// Reverse goes from the end backwards.
 	Reverse bool
 	// Part: only the keys of this part. A page looks at as many entries as without, and shows those of the part.
@@ -86,7 +88,9 @@ func (c *Client) list(ctx context.Context, prefix, cursor string, options *ListO
 	if options == nil {
 		options = &ListOptions{}
 	}
-	query := []string{"limit", number(options.Limit), "keys_only", flag(options.KeysOnly), "count_only", flag(countOnly)}
+	query := []string{
+		"limit", number(options.Limit), "keys_only", flag(options.KeysOnly), "sizes", flag(options.Sizes), "count_only", flag(countOnly),
+	}
 	if cursor != "" {
 		// It stands for the rest.
 		query = append(query, "cursor", cursor, "consistency", string(options.consistency()))

@@ -77,7 +77,8 @@ impl Lock<'_> {
         self
     }
 
-    /// How many may wait for it with us, at most: where so many wait already it fails with `locked`, and does not wait behind them.
+    /// How many may wait for it with us, at most, 1,000 without it: where so many wait already it fails with `locked`, and does not wait
+    /// behind them.
     pub fn max_waiters(mut self, most: u32) -> Self {
         self.request.max_waiters = Some(most);
         self

@@ -66,7 +66,7 @@ type AcquireAnswer struct {
 	Ahead uint64 `json:"ahead,omitempty"`
 	// Waiting, and asked `with_holders`: who held it when this was answered, the first hundred of them.
 	Holders []LockHolder `json:"holders,omitempty"`
-	// Log index at which this was decided, or read after a wait.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Lock string `json:"lock"`
@@ -76,7 +76,7 @@ type AcquireAnswer struct {
 	Place uint64 `json:"place,omitempty,string"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which this was decided, or read after a wait.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// The session.
 	Session string `json:"session"`
@@ -152,7 +152,7 @@ const (
 type AuditAnswer struct {
 	// For the next page, while there may be more.
 	Cursor string `json:"cursor,omitempty"`
-	// Log index at which this was read.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// The key.
 	Key string `json:"key"`
@@ -160,7 +160,7 @@ type AuditAnswer struct {
 	Lines []AuditView `json:"lines"`
 	// Changes of before this revision are compacted; refusals are kept for 15 minutes at least.
 	OldestRevision uint64 `json:"oldest_revision,string"`
-	// Revision at which this was read.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -200,11 +200,17 @@ type AuditView struct {
 	Effect string `json:"effect"`
 	// Log index that decided it.
 	Index uint64 `json:"index"`
-	// What was asked, like `upsert` or `session_expire`.
+	// What was asked. Of an entry: `insert`, `upsert`, `replace`, `update`, `remove`, `touch`, `lock`, `extend`, `unlock`, `claim`,
+	// and `expire`, which nobody asks for. Of what is coordinated: `session_create`, `session_end`, `session_expire`, `acquire`,
+	// `grant`, `release`, `give_up`, `proclaim`, `barrier`, `latch`. Of tasks: `task_schedule`, `task_claim`, `task_extend`,
+	// `task_complete`, `task_fail`, `task_cancel`, `task_requeue`, `task_plan`, `task_run_out`, `task_forget`. And `txn` and `where`,
+	// where such a request was refused as a whole, `rules`, `numbers`, `user_set`, `user_remove`, `role_set`, `role_remove`,
+	// `token_add`, `token_remove`, `member_invite`, `invitation_revoke`, `member_admit`, `member_remove`, `quota_set`,
+	// `quota_remove`, `faults`, `unknown`.
 	Op string `json:"op"`
 	// Who asked; absent where that was nobody in particular, or the cluster itself.
 	Principal string `json:"principal,omitempty"`
-	// Why it was refused, like `cas_mismatch`.
+	// Why it was refused: the code that was answered.
 	Refusal ErrorCode `json:"refusal,omitempty"`
 	// Under which request id.
 	RequestID string `json:"request_id,omitempty"`
@@ -221,7 +227,7 @@ type BarrierAnswer struct {
 	Barrier string `json:"barrier"`
 	// How many sessions are in it.
 	Entered int `json:"entered"`
-	// Log index at which this was decided, or read after a wait.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Revision at which it opened.
 	OpenedRevision uint64 `json:"opened_revision,omitempty,string"`
@@ -229,7 +235,7 @@ type BarrierAnswer struct {
 	Parties int `json:"parties,omitempty"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which this was decided, or read after a wait.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// What it is doing. After `enter`: `open` (200) or `waiting` (202). After `leave`: `empty` once all have left (200), else what it
 	// is doing (202).
@@ -299,11 +305,11 @@ type BulkRequest struct {
 
 // BulkResult: one operation of a bulk, or one entry that was not changed by `update_where` or `delete_where`.
 type BulkResult struct {
-	// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed.
+	// Applied: the new token, after `lock` the key to the lock; absent once the entry is removed, and of a dry run, which makes none.
 	Cas Cas `json:"cas,omitempty"`
 	// Skipped or failed: why.
 	Code ErrorCode `json:"code,omitempty"`
-	// Applied: revision that created the entry; absent once it is removed.
+	// Applied: revision that created the entry; absent once it is removed, and where a dry run would create it.
 	CreateRevision uint64 `json:"create_revision,omitempty,string"`
 	// Skipped or failed: the entry as it was then, where there was one.
 	Current *EntryView `json:"current,omitempty"`
@@ -369,13 +375,13 @@ type CampaignAnswer struct {
 	Ahead uint64 `json:"ahead,omitempty"`
 	// Its name.
 	Election string `json:"election"`
-	// Log index at which this was decided, or read after a wait.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Candidate: its place; smaller ones come first.
 	Place uint64 `json:"place,omitempty,string"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which this was decided, or read after a wait.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// The session.
 	Session string `json:"session"`
@@ -418,13 +424,13 @@ const (
 type CheckAnswer struct {
 	// `true`
 	Held bool `json:"held"`
-	// Log index at which it was read.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Lock string `json:"lock"`
 	// How it is held.
 	Mode LockMode `json:"mode"`
-	// Revision at which it was read.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// The session that holds it.
 	Session string `json:"session"`
@@ -518,7 +524,7 @@ type CollectionAnswer struct {
 	Cas Cas `json:"cas"`
 	// Revision that created it.
 	CreateRevision uint64 `json:"create_revision,string"`
-	// Log index at which it took effect or was evaluated. Absent where the collection is part of a list.
+	// Log index at which this was decided or read. Absent where it is part of a list.
 	Index uint64 `json:"index,omitempty"`
 	// Its indexes.
 	Indexes []IndexView `json:"indexes"`
@@ -528,7 +534,7 @@ type CollectionAnswer struct {
 	Name string `json:"name"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it took effect or was evaluated. Absent where the collection is part of a list.
+	// Revision at which this was decided or read. Absent where it is part of a list.
 	Revision uint64 `json:"revision,omitempty,string"`
 	// Its rules.
 	Rules CollectionRules `json:"rules"`
@@ -550,13 +556,13 @@ type CollectionList struct {
 
 // CollectionRemoved: the answer of `DELETE /v1/collections/{name}`.
 type CollectionRemoved struct {
-	// Log index at which it was removed.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Name string `json:"name"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was removed.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -708,11 +714,11 @@ type ElectionAnswer struct {
 	DelayLeftMs uint64 `json:"delay_left_ms"`
 	// Its name.
 	Election string `json:"election"`
-	// Log index at which it was read.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// The leader; `null` where there is none.
 	Leader *LeaderView `json:"leader"`
-	// Revision at which it was read.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -939,11 +945,11 @@ type FaultsAnswer struct {
 type FaultsReply struct {
 	// Commands that were forgotten, or pieces of work.
 	Count int `json:"count"`
-	// Log index of the command.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
-	// Whether it was done before, under this request id.
+	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision of the store after it.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -972,7 +978,7 @@ const (
 	FaultsVerbForget FaultsVerb = "forget"
 )
 
-// FieldRule: the rules of one field.
+// FieldRule: the rules of one field, such as `{"type": "varchar", "max": 254}`.
 type FieldRule struct {
 	// Whether each write that does not change the field sets it to the wall clock (`datetime` or `long`).
 	AutoUpdate bool `json:"auto_update,omitempty"`
@@ -1241,13 +1247,13 @@ type LatchAnswer struct {
 
 // LatchRemoved: the answer of `DELETE /v1/latches/{name}`.
 type LatchRemoved struct {
-	// Log index at which it was removed.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Latch string `json:"latch"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was removed.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -1365,7 +1371,7 @@ type LockAnswer struct {
 	HolderCount uint64 `json:"holder_count"`
 	// Who holds it, the first 100 by token.
 	Holders []LockHolder `json:"holders"`
-	// Log index at which it was read.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Lock string `json:"lock"`
@@ -1373,7 +1379,7 @@ type LockAnswer struct {
 	Mode LockMode `json:"mode,omitempty"`
 	// Who waits for it, the first 100 by place.
 	Queue []LockWaiter `json:"queue"`
-	// Revision at which it was read.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// How many may hold it at once.
 	Slots int `json:"slots"`
@@ -1457,7 +1463,8 @@ type LockWaiter struct {
 	Place uint64 `json:"place,string"`
 	// The session.
 	Session string `json:"session"`
-	// Milliseconds for which it still waits unless it asks again.
+	// Milliseconds for which it still waits unless it asks again. Whoever waits without a bound asks for the 86400000 that nodes take
+	// at most, again and again.
 	WaitLeftMs uint64 `json:"wait_left_ms"`
 }
 
@@ -1871,11 +1878,11 @@ type Problem struct {
 type ProclaimAnswer struct {
 	// Its name.
 	Election string `json:"election"`
-	// Log index at which the value was exchanged.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which the value was exchanged.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// The term of the leader.
 	Term uint64 `json:"term,string"`
@@ -1893,13 +1900,13 @@ type ProclaimRequest struct {
 
 // QueueList: the answer of `GET /v1/tasks`.
 type QueueList struct {
-	// There are more: goes into the next request.
+	// Give this back as `cursor` to go on. Absent once all were shown.
 	Cursor string `json:"cursor,omitempty"`
-	// Log index at which they were read.
+	// Log index at which the list was evaluated.
 	Index uint64 `json:"index"`
 	// A page of them, by name.
 	Queues []QueueStats `json:"queues"`
-	// Revision at which they were read.
+	// Revision at which the list was evaluated.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -1919,13 +1926,13 @@ type QueueStats struct {
 	Done uint64 `json:"done"`
 	// Failed attempts so far, claims that ran out too.
 	FailedTotal uint64 `json:"failed_total"`
-	// Log index at which it was read; not in a list.
+	// Log index at which this was read. Absent where it is part of a list.
 	Index uint64 `json:"index,omitempty"`
 	// When the first of those that wait is due.
 	NextAt string `json:"next_at,omitempty"`
 	// Its name.
 	Queue string `json:"queue"`
-	// Revision at which it was read; not in a list.
+	// Revision at which this was read. Absent where it is part of a list.
 	Revision uint64 `json:"revision,omitempty,string"`
 	// Tasks that wait, those that are due too.
 	Scheduled uint64 `json:"scheduled"`
@@ -2109,7 +2116,7 @@ const (
 
 // ReleaseAnswer: the answer of `POST /v1/locks/{name}/release`.
 type ReleaseAnswer struct {
-	// Log index at which it was given up.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Lock string `json:"lock"`
@@ -2117,7 +2124,7 @@ type ReleaseAnswer struct {
 	Released bool `json:"released"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was given up.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -2229,13 +2236,13 @@ const (
 type ResignAnswer struct {
 	// Its name.
 	Election string `json:"election"`
-	// Log index at which it was given up.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
 	// Whether something was given up; `false` only for a session that neither led nor stood.
 	Resigned bool `json:"resigned"`
-	// Revision at which it was given up.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -2289,11 +2296,11 @@ type RoleAnswer struct {
 	Created time.Time `json:"created"`
 	// What those who have it may do.
 	Grants []Grant `json:"grants"`
-	// Log index at which this was decided or read. Absent where the role is part of a list.
+	// Log index at which this was decided or read. Absent where it is part of a list.
 	Index uint64 `json:"index,omitempty"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which this was decided or read. Absent where the role is part of a list.
+	// Revision at which this was decided or read. Absent where it is part of a list.
 	Revision uint64 `json:"revision,omitempty,string"`
 	// Its name.
 	Role string `json:"role"`
@@ -2315,11 +2322,11 @@ type RoleList struct {
 
 // RoleRemoved: the answer of `DELETE /v1/access/roles/{name}`.
 type RoleRemoved struct {
-	// Log index at which it was removed.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was removed.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// Its name.
 	Role string `json:"role"`
@@ -2407,11 +2414,11 @@ type SelfAnswer struct {
 
 // SequenceAnswer: the answer of `GET /v1/sequences/{name}`.
 type SequenceAnswer struct {
-	// Log index at which it was read.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Its name.
 	Name string `json:"name"`
-	// Revision at which it was read.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// The last number given; 0 before the first.
 	Value uint64 `json:"value"`
@@ -2421,7 +2428,7 @@ type SequenceAnswer struct {
 type SequenceNext struct {
 	// The first of the numbers taken.
 	First uint64 `json:"first"`
-	// Log index at which they were taken.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// The last of them.
 	Last uint64 `json:"last"`
@@ -2429,7 +2436,7 @@ type SequenceNext struct {
 	Name string `json:"name"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which they were taken.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -2445,7 +2452,7 @@ type SequenceRequest struct {
 type SessionAnswer struct {
 	// Milliseconds after which it ends unless it is renewed, from the moment that it was created.
 	ExpiresInMs uint64 `json:"expires_in_ms"`
-	// Log index at which it was created.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// What else is known of it.
 	Labels map[string]string `json:"labels"`
@@ -2455,7 +2462,7 @@ type SessionAnswer struct {
 	RenewInMs uint64 `json:"renew_in_ms"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was created.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// Its id, a decimal number.
 	Session string `json:"session"`
@@ -2469,11 +2476,11 @@ type SessionEnded struct {
 	Count uint64 `json:"count"`
 	// `true`
 	Ended bool `json:"ended"`
-	// Log index at which it ended.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it ended, with all that hung on it.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// Its id.
 	Session string `json:"session"`
@@ -2577,13 +2584,13 @@ type SessionView struct {
 	ExpiresInMs uint64 `json:"expires_in_ms"`
 	// What hangs on it. Absent where the session is part of a list.
 	Holds *SessionHolds `json:"holds,omitempty"`
-	// Log index at which it was read. Absent where the session is part of a list.
+	// Log index at which this was read. Absent where it is part of a list.
 	Index uint64 `json:"index,omitempty"`
 	// What else is known of it.
 	Labels map[string]string `json:"labels"`
 	// Whose it is; empty where nobody said.
 	Owner string `json:"owner"`
-	// Revision at which it was read. Absent where the session is part of a list.
+	// Revision at which this was read. Absent where it is part of a list.
 	Revision uint64 `json:"revision,omitempty,string"`
 	// Its id.
 	Session string `json:"session"`
@@ -2663,7 +2670,7 @@ type TaskAnswer struct {
 	ExecuteAt string `json:"execute_at,omitempty"`
 	// Its id.
 	ID string `json:"id"`
-	// Log index.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Milliseconds that the claim holds from then on, after `extend`.
 	LeaseMs *uint64 `json:"lease_ms,omitempty"`
@@ -2671,7 +2678,7 @@ type TaskAnswer struct {
 	MaxAttempts int `json:"max_attempts"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it took effect.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// How far it is.
 	State TaskState `json:"state"`
@@ -2715,13 +2722,13 @@ type TaskClaim struct {
 type TaskClaimAnswer struct {
 	// How many that is.
 	Count uint64 `json:"count"`
-	// Log index.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Where nothing was due: when the first task is, if there is one; as of the end of the wait.
 	NextAt string `json:"next_at,omitempty"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision of the claim, or at which there was nothing.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// What was claimed, in the order in which it was due.
 	Tasks []TaskClaimed `json:"tasks"`
@@ -2795,11 +2802,11 @@ type TaskFail struct {
 
 // TaskList: the answer of `GET /v1/tasks/{queue}`.
 type TaskList struct {
-	// There may be more: goes into the next request.
+	// Give this back as `cursor` to go on. Absent once all were shown.
 	Cursor string `json:"cursor,omitempty"`
-	// Log index at which they were read.
+	// Log index at which the list was evaluated.
 	Index uint64 `json:"index"`
-	// Revision at which they were read.
+	// Revision at which the list was evaluated.
 	Revision uint64 `json:"revision,string"`
 	// A page of them.
 	Tasks []TaskView `json:"tasks"`
@@ -2856,7 +2863,8 @@ type TaskSpec struct {
 	EveryMs *uint64 `json:"every_ms,omitempty"`
 	// When it is due: RFC 3339, or Unix milliseconds.
 	ExecuteAt Moment `json:"execute_at,omitempty"`
-	// Its id: another schedule with it changes nothing while it is in use. Without one it gets one that begins with `~`.
+	// Its id: another schedule with it changes nothing while it is in use, and is refused where the task is dead. Without one it gets
+	// one that begins with `~`.
 	ID string `json:"id,omitempty"`
 	// How long the id given stays in use after the task was completed, in milliseconds, up to 604800000; 900000 without it.
 	KeepMs *uint64 `json:"keep_ms,omitempty"`
@@ -2866,7 +2874,7 @@ type TaskSpec struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// The payload as bytes, in base64.
 	PayloadBase64 *[]byte `json:"payload_base64,omitempty"`
-	// Take the place of a task with this id that waits.
+	// Take the place of a task with this id that waits or is dead; refused where that is worked on or was completed.
 	Replace bool `json:"replace,omitempty"`
 	// Makes retries safe: the outcome is kept at least 15 minutes and returned again. Not in a list.
 	RequestID string `json:"request_id,omitempty"`
@@ -2923,7 +2931,7 @@ type TaskView struct {
 	ExecuteAt string `json:"execute_at,omitempty"`
 	// Its id.
 	ID string `json:"id"`
-	// Log index at which it was read; not in a list.
+	// Log index at which this was read. Absent where it is part of a list.
 	Index uint64 `json:"index,omitempty"`
 	// Milliseconds until its id is free again, where it is done.
 	KeptMs *uint64 `json:"kept_ms,omitempty"`
@@ -2937,7 +2945,7 @@ type TaskView struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// The payload in base64, where it is bytes.
 	PayloadBase64 []byte `json:"payload_base64,omitempty"`
-	// Revision at which it was read; not in a list.
+	// Revision at which this was read. Absent where it is part of a list.
 	Revision uint64 `json:"revision,omitempty,string"`
 	// How often it was completed.
 	Runs uint64 `json:"runs"`
@@ -2955,13 +2963,13 @@ type TaskView struct {
 type TasksRequeued struct {
 	// How many dead tasks are scheduled again.
 	Count uint64 `json:"count"`
-	// Log index.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether there are others.
 	More bool `json:"more"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it took effect.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -2987,9 +2995,9 @@ type TokenCreated struct {
 	Expires *time.Time `json:"expires,omitempty"`
 	// Its public id.
 	ID string `json:"id"`
-	// Log index at which it was made.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
-	// Revision at which it was made.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// What its bearer sends as `Authorization: Bearer …`. Shown this once: the cluster keeps only a hash.
 	Token string `json:"token"`
@@ -3013,11 +3021,11 @@ type TokenList struct {
 type TokenRemoved struct {
 	// Its public id.
 	ID string `json:"id"`
-	// Log index at which it was removed.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was removed.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 }
 
@@ -3078,7 +3086,7 @@ type TxnAnswer struct {
 	Succeeded bool `json:"succeeded"`
 }
 
-// TxnBlock: a transaction in a transaction, nested at most 4 deep.
+// TxnBlock: a transaction in a transaction, nested at most 4 deep, such as `{"op": "txn", "then": [{"op": "get", "key": "a"}]}`.
 type TxnBlock struct {
 	// What to do if one of the checks does not hold.
 	Else []TxnStep `json:"else,omitempty"`
@@ -3315,9 +3323,9 @@ const (
 
 // TxnWritten: what a step wrote.
 type TxnWritten struct {
-	// The new token, after `lock` the key to the lock; absent once the entry is removed.
+	// The new token, after `lock` the key to the lock; absent once the entry is removed, and of a dry run, which makes none.
 	Cas Cas `json:"cas,omitempty"`
-	// Revision that created the entry; absent once it is removed.
+	// Revision that created the entry; absent once it is removed, and where a dry run would create it.
 	CreateRevision uint64 `json:"create_revision,omitempty,string"`
 	// The key.
 	Key string `json:"key"`
@@ -3369,11 +3377,11 @@ func (v *TxnWritten) UnmarshalJSON(text []byte) error {
 type UserAnswer struct {
 	// When it was made, by the cluster's wall clock.
 	Created time.Time `json:"created"`
-	// Log index at which this was decided or read. Absent where the user is part of a list.
+	// Log index at which this was decided or read. Absent where it is part of a list.
 	Index uint64 `json:"index,omitempty"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which this was decided or read. Absent where the user is part of a list.
+	// Revision at which this was decided or read. Absent where it is part of a list.
 	Revision uint64 `json:"revision,omitempty,string"`
 	// Its roles, in order of names.
 	Roles []string `json:"roles"`
@@ -3397,11 +3405,11 @@ type UserList struct {
 
 // UserRemoved: the answer of `DELETE /v1/access/users/{name}`.
 type UserRemoved struct {
-	// Log index at which it was removed.
+	// Log index at which this was decided or read.
 	Index uint64 `json:"index"`
 	// Whether this is the kept answer of an earlier try with the same request id.
 	Replayed bool `json:"replayed,omitempty"`
-	// Revision at which it was removed.
+	// Revision at which this was decided or read.
 	Revision uint64 `json:"revision,string"`
 	// How many tokens went with it.
 	Tokens uint64 `json:"tokens"`
@@ -3632,9 +3640,10 @@ func (v *WhereRequest) UnmarshalJSON(text []byte) error {
 
 // WriteAnswer: the answer to a write.
 type WriteAnswer struct {
-	// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed.
+	// The new token, after `lock` and `extend` the key to the lock; absent once the entry is removed, and of a dry run, which makes
+	// none.
 	Cas Cas `json:"cas,omitempty"`
-	// Revision that created the entry; absent once it is removed.
+	// Revision that created the entry; absent once it is removed, and where a dry run would create it.
 	CreateRevision uint64 `json:"create_revision,omitempty,string"`
 	// Whether nothing was written because a dry run was asked for.
 	DryRun bool `json:"dry_run,omitempty"`

@@ -36,6 +36,7 @@ type args struct {
 	Prefix      string              `json:"prefix"`
 	Limit       int                 `json:"limit"`
 	KeysOnly    bool                `json:"keys_only"`
+	Sizes       bool                `json:"sizes"`
 	Reverse     bool                `json:"reverse"`
 	Revision    flexible            `json:"revision"`
 	Consistency string              `json:"consistency"`
@@ -53,6 +54,7 @@ type args struct {
 	Labels      map[string]string   `json:"labels"`
 	Mode        api.LockMode        `json:"mode"`
 	Slots       int                 `json:"slots"`
+	MaxWaiters  int                 `json:"max_waiters"`
 	Election    string              `json:"election"`
 	Barrier     string              `json:"barrier"`
 	Parties     int                 `json:"parties"`
@@ -331,7 +333,7 @@ func (r *runner) history(ctx context.Context, key string) (any, error) {
 var manyCalls = map[string]callable{
 	"list": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
 		return answered(r.client.ListPage(ctx, a.Prefix, a.Cursor, &quorate.ListOptions{
-			Limit: a.Limit, KeysOnly: a.KeysOnly, Reverse: a.Reverse, Revision: uint64(a.Revision), Part: a.part(),
+			Limit: a.Limit, KeysOnly: a.KeysOnly, Sizes: a.Sizes, Reverse: a.Reverse, Revision: uint64(a.Revision), Part: a.part(),
 		}))
 	},
 	"list_all": func(r *runner, ctx context.Context, _ step, a *args) (any, error) {
@@ -590,7 +592,9 @@ func (r *runner) lock(ctx context.Context, s step, a *args, noWait bool) (any, e
 	if err != nil {
 		return nil, err
 	}
-	options := &quorate.LockOptions{Shared: a.Mode == api.LockModeShared, Slots: a.Slots, Wait: optional(a.WaitMs, waitDefault)}
+	options := &quorate.LockOptions{
+		Shared: a.Mode == api.LockModeShared, Slots: a.Slots, MaxWaiters: a.MaxWaiters, Wait: optional(a.WaitMs, waitDefault),
+	}
 	take := session.Lock
 	if noWait || options.Wait == 0 {
 		take = session.TryLock

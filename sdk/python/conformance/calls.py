@@ -314,7 +314,8 @@ class Calls:
 
     async def _lock(self, a: Arguments, of: Any, wait: float) -> Any:
         shared = a.get("mode") == "shared"
-        lock = await self.do(of.lock, a["name"], wait=wait, shared=shared, slots=a.get("slots"))
+        options = {"slots": a.get("slots"), "max_waiters": a.get("max_waiters")}
+        lock = await self.do(of.lock, a["name"], wait=wait, shared=shared, **options)
         return {"token": str(lock.guard.token)}, lock
 
     async def call_unlock_named(self, a: Arguments, of: Any) -> Any:

@@ -29,6 +29,11 @@ export interface LockOptions extends PlaceOptions {
   readonly mode?: Wire["LockMode"] | undefined;
   /** How many may hold it at a time: a semaphore. All who ask say the same number. Default 1. */
   readonly slots?: number | undefined;
+  /**
+   * How many may wait for it with us, at most, 1 to 1,000, which is the default: where so many wait already it rejects with `locked`, and
+   * does not wait behind them.
+   */
+  readonly maxWaiters?: number | undefined;
   /** How long nobody gets it after our session was not renewed in time, at most a minute: for work that takes no guard. */
   readonly delayMs?: number | undefined;
 }

@@ -41,6 +41,8 @@ export interface ListOptions extends ReadOptions {
   readonly limit?: number | undefined;
   /** Without values. */
   readonly keysOnly?: boolean | undefined;
+  /** With the number of bytes of each value, as `valueBytes` of the entry, also where {@link keysOnly} leaves the values out. */
+  readonly sizes?: boolean | undefined;
   /** From the last key to the first. */
   readonly reverse?: boolean | undefined;
   /** Only the keys of this part. A page looks at as many entries as without, and shows those of the part. */
@@ -112,6 +114,7 @@ const LIST_NAMES: NamesOf<ListOptions> = {
   end: true,
   limit: true,
   keysOnly: true,
+  sizes: true,
   reverse: true,
   part: true,
 };
@@ -132,7 +135,8 @@ export function list<T>(caller: Caller, options: ListOptions): Pages<Entry<T>, L
     throw new InvalidArgumentError("a list is of a `prefix`, or of a range from `start` to `end`");
   }
   const range = start === undefined && end === undefined ? { prefix: prefix ?? "" } : { start, end };
-  const shown = { limit, keys_only: options.keysOnly || undefined, consistency };
+  const { keysOnly, sizes } = options;
+  const shown = { limit, keys_only: keysOnly || undefined, sizes: sizes || undefined, consistency };
   const order = { reverse: options.reverse || undefined, ...partQuery(options.part) };
   const first = { ...range, ...order, revision, min_revision: minRevision };
   return new Pages(

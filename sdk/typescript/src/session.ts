@@ -181,15 +181,15 @@ export class Session {
   }
 
   /**
-   * Waits until the lock of this name is ours: as long as the session lives, if nothing else is said. Rejects with `locked` where it was not got in time,
-   * with a {@link SessionError} when the session is lost meanwhile. A signal that is aborted gives up the place in the queue.
+   * Waits until the lock of this name is ours: as long as the session lives, if nothing else is said. Rejects with `locked` where it was not
+   * got in time, or as many wait already as may; with a {@link SessionError} when the session is lost meanwhile. A signal that is aborted
+   * gives up the place in the queue.
    */
   async lock(name: string, options: LockOptions = {}): Promise<Lock> {
     checkOptions(options);
-    const { mode, slots, delayMs } = options;
-    return new Lock(
-      await takePlace(this, this.#caller, { kind: "lock", name }, { mode, slots, delayMs }, options),
-    );
+    const { mode, slots, maxWaiters, delayMs } = options;
+    const wanted = { mode, slots, maxWaiters, delayMs };
+    return new Lock(await takePlace(this, this.#caller, { kind: "lock", name }, wanted, options));
   }
 
   /** Waits until we lead the election of this name; as {@link lock} does. */

@@ -41,6 +41,8 @@ export interface Entry<T = unknown> {
   readonly locked?: boolean;
   /** How long that lock holds. */
   readonly lockMs?: number;
+  /** How many bytes the value has as it is stored, where a list was asked for `sizes`. */
+  readonly valueBytes?: number;
   /** The session that it goes with. */
   readonly session?: string;
   /** How long it lives. */

@@ -131,6 +131,8 @@ test("slots and shared locks have several holders", async () => {
   const slots = await Promise.all([one.lock("slots", { slots: 2 }), two.lock("slots", { slots: 2 })]);
   assert.equal((await failure(three.lock("slots", { slots: 2, waitMs: 0 }))).code, "locked");
   assert.equal((await failure(three.lock("slots", { slots: 3 }))).code, "different_settings");
+  const beyond = { slots: 2, maxWaiters: 1_001 };
+  assert.equal((await failure(three.lock("slots", beyond))).code, "invalid_argument");
   await Promise.all(slots.map((slot) => slot.release()));
   await Promise.all([one.lock("shared", { mode: "shared" }), two.lock("shared", { mode: "shared" })]);
   assert.equal((await failure(three.lock("shared", { waitMs: 0 }))).code, "locked");

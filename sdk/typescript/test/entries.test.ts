@@ -187,6 +187,12 @@ test("entries are listed, found and counted over pages of one moment", async () 
     [page.entries.length, page.entries[0]?.value, typeof page.cursor],
     [2, undefined, "string"],
   );
+  const sized = await client.list({ prefix: "l/", limit: 2, keysOnly: true, sizes: true }).all();
+  assert.deepEqual(
+    sized.map(({ value, valueBytes }) => [value, valueBytes]),
+    [1, 2, 3, 4, 5].map((n) => [undefined, JSON.stringify({ n, even: n % 2 === 0 }).length]),
+  );
+  assert.equal(page.entries[0]?.valueBytes, undefined);
   await client.put("l/0", { n: 0 });
   const rest = await client.list({ prefix: "l/", limit: 9 }).page(page.cursor);
   assert.equal(rest.revision, page.revision);

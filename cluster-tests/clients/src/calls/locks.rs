@@ -18,6 +18,7 @@ struct Lock {
     wait_ms: Option<u64>,
     mode: Option<LockMode>,
     slots: Option<u32>,
+    max_waiters: Option<u32>,
 }
 
 pub async fn lock(asked: Asked<'_>) -> Outcome {
@@ -37,6 +38,7 @@ pub async fn lock_try(asked: Asked<'_>) -> Outcome {
 async fn take(asked: Asked<'_>, with: Lock, wait: Duration) -> Outcome {
     let session = asked.session()?;
     let lock = session.lock(with.name).wait(wait).with(with.slots, |lock, slots| lock.slots(slots));
+    let lock = lock.with(with.max_waiters, |lock, most| lock.max_waiters(most));
     let held = lock.with_if(with.mode == Some(LockMode::Shared), |lock| lock.shared()).acquire().await?;
     let guard = held.guard();
     let token = guard.token.to_string();

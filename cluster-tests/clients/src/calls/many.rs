@@ -20,6 +20,8 @@ struct List {
     #[serde(default)]
     keys_only: bool,
     #[serde(default)]
+    sizes: bool,
+    #[serde(default)]
     reverse: bool,
     revision: Option<Digits>,
     part: Option<u32>,
@@ -27,11 +29,12 @@ struct List {
 }
 
 pub async fn list(asked: Asked<'_>) -> Outcome {
-    let List { prefix, limit, keys_only, reverse, revision, part: index, of } = asked.arguments()?;
+    let List { prefix, limit, keys_only, sizes, reverse, revision, part: index, of } = asked.arguments()?;
     let list = asked.client.list(prefix).with(limit, |list, limit| list.limit(limit));
     let list = list.with(part(index, of)?, |list, (index, of)| list.part(index, of));
     let list = list.with(revision, |list, Digits(revision)| list.revision(revision));
-    let list = list.with_if(keys_only, |list| list.keys_only()).with_if(reverse, |list| list.reverse());
+    let list = list.with_if(keys_only, |list| list.keys_only()).with_if(sizes, |list| list.sizes());
+    let list = list.with_if(reverse, |list| list.reverse());
     answer(&list.page().await?)
 }
 

@@ -3,6 +3,7 @@
 //! Owns the mapping of every rejection to a code of the catalogue. Never decides whether one may be tried again: the code does.
 
 use quorate_api::{ErrorCode, InputFault, QuotaExceeded};
+use quorate_machine::limits::LOCK_WAITERS_MAX;
 use quorate_machine::rules::{RuleFault, field_text};
 use quorate_machine::types::{
     AccessFault, BeyondQuota, Bounded, ClusterMillis, Counted, Guard, LockSpace, QuotaSubject, Refusal, Rejection,
@@ -94,7 +95,11 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
                 0 => format!("held by {holders}"),
                 left => format!("given to nobody for {left} ms more"),
             };
-            format!("{shown} is {state}, and {waiters} wait for it; `max_waiters` of the request is {most}")
+            let why = match *most {
+                LOCK_WAITERS_MAX => "a queue has no more places".to_owned(),
+                most => format!("`max_waiters` of the request is {most}"),
+            };
+            format!("{shown} is {state}, and {waiters} wait for it; {why}")
         }
         Rejection::NotHolder => format!("the token does not hold {shown}, or not any more"),
         Rejection::NotYours => {
@@ -117,7 +122,6 @@ pub fn explain(key: impl AsRef<[u8]>, clock: ClusterMillis, rejection: &Rejectio
                 Bounded::Sessions => "sessions in the cluster",
                 Bounded::Attached => "entries, locks and places that hang on one session",
                 Bounded::AttachedBytes => "bytes of entries that go with one session",
-                Bounded::Waiters => "places in the queue of one lock",
                 Bounded::UserRoles => "roles of one user",
                 Bounded::RoleGrants => "grants of one role",
                 Bounded::UserTokens => "tokens of one user; remove some",

@@ -56,7 +56,7 @@ pub fn routes() -> Routes {
         (status = 200, description = "The session leads.", body = CampaignAnswer, example = json!({"election": "primary", "state": "leader", "term": "43", "session": "42", "revision": "43", "index": 61})),
         (status = 202, description = "The session stands.", body = CampaignAnswer, example = json!({"election": "primary", "state": "candidate", "place": "44", "ahead": 0, "session": "42", "revision": "44", "index": 62})),
         (status = 409, description = "`session_expired`; `already_queued`: the session stands with another value; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 423, description = "`locked`: another led all the time; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
+        (status = 423, description = "`locked`: another led all the time, or 1000 stand already; `holders`, `waiters`, and `retry_after_ms` where the session of the last leader has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
 pub async fn campaign(context: Context, Json(request): Json<CampaignRequest>) -> Outcome {

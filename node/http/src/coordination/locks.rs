@@ -61,7 +61,7 @@ pub fn routes() -> Routes {
         (status = 200, description = "The session holds it.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "held", "token": "43", "session": "42", "mode": "exclusive", "revision": "43", "index": 61})),
         (status = 202, description = "The session waits.", body = AcquireAnswer, example = json!({"lock": "reports", "state": "waiting", "place": "44", "ahead": 0, "session": "42", "mode": "exclusive", "revision": "44", "index": 62})),
         (status = 409, description = "`session_expired`; `already_queued`: the session has a place there with another mode; `different_settings`: the lock is in use with another number of slots; `request_id_reused`.", body = Problem, content_type = "application/problem+json"),
-        (status = 423, description = "`locked`: not to be had in the time given, or as many wait for it as `max_waiters` says; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
+        (status = 423, description = "`locked`: not to be had in the time given, or as many wait for it as `max_waiters` says, 1000 without it; `holders`, `waiters`, and `retry_after_ms` where the session of its holder has expired.", body = Problem, content_type = "application/problem+json"),
         Changing, Common,
     ))]
 pub async fn acquire(context: Context, Json(request): Json<AcquireRequest>) -> Outcome {

@@ -99,7 +99,7 @@ fn of(code: ErrorCode) -> Words {
             "Mend the document, or the rules: `GET /v1/collections/{name}`.",
         ),
         ErrorCode::Locked => words(
-            "Somebody holds a lock on the entry, or the lock or election that was asked for. Of the latter, `holders` and `waiters` say how many. A request with `max_waiters` is refused where so many wait already.",
+            "Somebody holds a lock on the entry, or the lock or election that was asked for. Of the latter, `holders` and `waiters` say how many. A request that would have to wait is refused at once where as many wait already as `max_waiters` says, 1000 without it.",
             "Wait and ask again, with `wait_ms` where the route has it. `retry_after_ms` says how long nobody gets it, where that is known.",
         ),
         ErrorCode::MethodNotAllowed => words(

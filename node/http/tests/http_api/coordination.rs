@@ -2,6 +2,7 @@
 //! in `waits`.
 
 use quorate_api::{ErrorCode, RenewAnswer, SessionAnswer};
+use quorate_machine::limits::LOCK_WAITERS_MAX;
 use quorate_machine::types::{Action, Bounded, Guard, LockName, LockSpace, Name, Rejection, SessionId, SessionOp};
 use serde_json::json;
 
@@ -51,7 +52,7 @@ async fn every_refusal_has_its_code() {
         (Rejection::AnotherPlace { is_holder: false, at: 6 }, 409, ErrorCode::AlreadyQueued),
         (Rejection::OtherNumber(3), 409, ErrorCode::DifferentSettings),
         (Rejection::BarrierOpen, 423, ErrorCode::Locked),
-        (Rejection::TooMany { what: Bounded::Waiters, limit: 9 }, 413, ErrorCode::TooLarge),
+        (Rejection::TooMany { what: Bounded::Attached, limit: 9 }, 413, ErrorCode::TooLarge),
     ];
     for (rejection, status, code) in rows {
         server.backend.reject_writes(rejection.clone());
@@ -78,6 +79,12 @@ async fn every_refusal_has_its_code() {
             let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "4"})).await.problem();
             assert_eq!((problem.holders, problem.waiters, problem.retry_after_ms), (Some(1), Some(2), left));
         }
+    }
+    for (most, why) in [(7, "; `max_waiters` of the request is 7"), (LOCK_WAITERS_MAX, "; a queue has no more places")]
+    {
+        server.backend.reject_writes(Rejection::QueueLong { holders: 1, waiters: most, most, delay_ms: 0 });
+        let problem = post(&server, "/v1/locks/l/acquire", json!({"session": "4"})).await.problem();
+        assert!(problem.detail.ends_with(why), "{}", problem.detail);
     }
 }
 

@@ -148,7 +148,8 @@ pub struct Acquire {
     pub delay_ms: u64,
     /// What a leader says of itself; only for elections. At most [`PROCLAIMED_BYTES_MAX`](crate::limits::PROCLAIMED_BYTES_MAX).
     pub value: Option<Value>,
-    /// Most that may be in the queue with this session, where it would wait; `None`: as many as may wait at all. A place that it has stays.
+    /// Most that may be in the queue with this session, where it would wait; `None`: [`LOCK_WAITERS_MAX`](crate::limits::LOCK_WAITERS_MAX). A place
+    /// that it has stays.
     pub max_waiters: Option<u32>,
 }
 

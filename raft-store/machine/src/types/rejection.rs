@@ -157,7 +157,7 @@ pub enum Rejection {
     /// To judge its conditions, to patch what it finds and to hold to the rules of its collection takes more steps than
     /// [`crate::limits::COMMAND_STEPS_MAX`].
     TooDear(TooDear),
-    /// It would wait only as one of so many, and as many wait already: [`crate::types::Acquire::max_waiters`].
+    /// It would have to wait, and as many wait already as may: [`crate::types::Acquire::max_waiters`].
     QueueLong {
         /// How many hold it.
         holders: u32,
@@ -185,8 +185,6 @@ pub enum Bounded {
     Attached,
     /// Bytes of the entries that go with one session.
     AttachedBytes,
-    /// Places in the queue of one lock.
-    Waiters,
     /// Roles of one user.
     UserRoles,
     /// Grants of one role.

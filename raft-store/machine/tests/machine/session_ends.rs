@@ -1,4 +1,5 @@
-//! Bounds of sessions: what may hang on one, what one apply grants, gives back and removes as one ends, and that all of it comes in the end.
+//! Bounds of sessions: what may hang on one, how many wait for one lock, what one apply grants, gives back and removes as one ends, and that
+//! all of it comes in the end.
 
 use crate::machine_support::bounds::{keep, put};
 use crate::machine_support::{Store, batch};
@@ -355,6 +356,23 @@ fn a_crowd_of_sessions_that_end_at_once_ends_over_some_batches() {
     }
     assert_eq!(batches, all.div_ceil(limits::TIMERS_FIRED_MAX as u64));
     assert_eq!(store.vars.next_timer, None);
+}
+
+#[test]
+fn so_many_may_wait_for_a_lock_and_no_more() {
+    let mut store = Store::default();
+    let most = limits::LOCK_WAITERS_MAX;
+    with_a_crowd_behind_one(&mut store, 1, most as usize);
+    let late = begin_sessions(&mut store, 1)[0];
+    // Whoever names no bound of its own is refused as whoever names the greatest.
+    for max_waiters in [None, Some(most)] {
+        let request = Acquire { wait_ms: 60_000, max_waiters, ..Acquire::of(lock_of(0), late) };
+        let command = Command::unnamed(Action::Lock(LockOp::Acquire(request)));
+        let (replies, _) = measured(&mut store, &batch(1, &[command]));
+        let refused = Rejection::QueueLong { holders: 1, waiters: most, most, delay_ms: 0 };
+        assert_eq!(replies[0].outcome, Outcome::Rejected(refused), "{max_waiters:?}");
+    }
+    store.check();
 }
 
 #[test]

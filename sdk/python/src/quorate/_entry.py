@@ -32,6 +32,7 @@ class Entry(Generic[T_co]):
         session: The session that it goes with.
         locked: Whether somebody has locked it.
         lock_ms: Milliseconds that the lock holds, where that is known.
+        value_bytes: How many bytes the value has as it is stored; only of a list that was asked for `sizes`.
         revision: The revision at which the answer is true; only of an entry that was asked for by itself.
         index: The place in the log at which the answer is true; likewise.
         replayed: Whether the answer is that of an earlier try.
@@ -48,6 +49,7 @@ class Entry(Generic[T_co]):
     session: str | None = None
     locked: bool = False
     lock_ms: int | None = None
+    value_bytes: int | None = None
     revision: int | None = None
     index: int | None = None
     replayed: bool = False
@@ -76,6 +78,7 @@ def entry_of(data: Mapping[str, Any], model: Any = None) -> Entry[Any]:
         session=data.get("session"),
         locked=data.get("locked", False),
         lock_ms=data.get("lock_ms"),
+        value_bytes=data.get("value_bytes"),
         revision=number("revision"),
         index=data.get("index"),
         replayed=data.get("replayed", False),

@@ -106,6 +106,8 @@ def test_many_entries(quorate_node: TestCluster, p: str) -> None:
         assert page.cursor is not None
         assert [entry.key for entry in client.scan(f"{p}/", limit=2)] == [f"{p}/{n}" for n in range(5)]
         assert [entry.key for entry in client.scan(f"{p}/", limit=2, reverse=True)] == [f"{p}/{n}" for n in (4, 3, 2, 1, 0)]
+        sized = [(entry.value, entry.value_bytes) for entry in client.scan(f"{p}/", limit=2, keys_only=True, sizes=True)]
+        assert (sized, page.entries[0].value_bytes) == ([(None, len('{"n":0}'))] * 5, None)
         found = [entry.value for entry in client.find_all(f"{p}/", field("n").gt(2), order_by="-n")]
         assert found == [{"n": 4}, {"n": 3}]
         assert (client.count(f"{p}/", [field("n").gt(0), field("n").lt(3)])).count == 2

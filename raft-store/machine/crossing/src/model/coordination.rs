@@ -315,7 +315,7 @@ impl Model {
         let (session, mode, delay_ms, value) = (*session, *mode, *delay_ms, value.clone());
         let party = HolderRow { session, mode, delay_ms, value, since: self.now.vars.wall, unheard: None };
         let is_free = head.waiters == 0 && self.has_room(lock, &head, mode);
-        if !is_free && *wait_ms > 0 && max_waiters.is_some_and(|most| head.waiters >= most) {
+        if !is_free && *wait_ms > 0 && head.waiters >= max_waiters.unwrap_or(limits::LOCK_WAITERS_MAX) {
             return Err(Refusal::QueueLong);
         }
         if !is_free && *wait_ms == 0 {

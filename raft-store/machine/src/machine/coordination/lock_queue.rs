@@ -15,8 +15,8 @@ use crate::machine::view::{Fault, View};
 use crate::machine::{Applier, Caller};
 use crate::mutants::Mutant;
 use crate::types::{
-    Acquire, Bounded, ClusterMillis, Counted, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome,
-    Question, Rejection, Revision, SessionId, Value,
+    Acquire, ClusterMillis, Counted, Elected, LockMode, LockName, LockOp, LockReply, LockSpace, Outcome, Question,
+    Rejection, Revision, SessionId, Value,
 };
 
 impl<V: View> Applier<'_, V> {
@@ -74,7 +74,8 @@ impl<V: View> Applier<'_, V> {
         let Acquire { lock, session, mode, wait_ms, delay_ms, value, max_waiters, .. } = request;
         let party = HolderRow { session, mode, delay_ms, value, since: self.vars.wall, unheard: None };
         let holds_at_once = head.waiters == 0 && head.admits(mode);
-        let waits = wait_ms > 0 && max_waiters.is_none_or(|most| head.waiters < most);
+        let most = max_waiters.unwrap_or(limits::LOCK_WAITERS_MAX);
+        let waits = wait_ms > 0 && head.waiters < most;
         if holds_at_once || waits {
             self.check_principal(&principal, Counted::Locks)?;
         }
@@ -85,14 +86,11 @@ impl<V: View> Applier<'_, V> {
         if !waits {
             let LockHead { holders, waiters, .. } = head;
             let delay_ms = head.not_before.map_or(0, |until| until.saturating_sub(self.vars.clock));
-            return Err(match max_waiters {
-                Some(most) if wait_ms > 0 => Rejection::QueueLong { holders, waiters, most, delay_ms }.into(),
-                _ => Rejection::Held { holders, waiters, delay_ms }.into(),
-            });
-        }
-        if head.waiters >= limits::LOCK_WAITERS_MAX {
-            let limit = limits::LOCK_WAITERS_MAX.into();
-            return Err(Rejection::TooMany { what: Bounded::Waiters, limit }.into());
+            let refused = match wait_ms {
+                0 => Rejection::Held { holders, waiters, delay_ms },
+                _ => Rejection::QueueLong { holders, waiters, most, delay_ms },
+            };
+            return Err(refused.into());
         }
         Ok(self.enqueue(&lock, head, party, wait_ms, caller.clone())?)
     }

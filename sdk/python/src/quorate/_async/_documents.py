@@ -179,6 +179,7 @@ class AsyncDocuments(AsyncBase):
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -197,6 +198,7 @@ class AsyncDocuments(AsyncBase):
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -214,6 +216,7 @@ class AsyncDocuments(AsyncBase):
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -230,6 +233,7 @@ class AsyncDocuments(AsyncBase):
             limit: Most entries of the page, up to 1000; 100 if nothing is said.
             cursor: That of the page before.
             keys_only: Without values.
+            sizes: With the number of bytes of each value, as `value_bytes` of the entry, also where the values are left out.
             reverse: From the end backwards.
             part: Only the keys of one of several parts, `(index, of)`: what workers that share a prefix list, each its own. Which part a
                 key is in never changes. A page looks at as many entries as without, and shows those of the part.
@@ -247,6 +251,7 @@ class AsyncDocuments(AsyncBase):
             limit=limit,
             cursor=cursor,
             keys_only=keys_only,
+            sizes=sizes,
             reverse=reverse if cursor is None else None,
             **part_query(part if cursor is None else None),
             revision=revision,
@@ -262,6 +267,7 @@ class AsyncDocuments(AsyncBase):
         prefix: Key = "",
         *,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -275,6 +281,7 @@ class AsyncDocuments(AsyncBase):
         prefix: Key = "",
         *,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -287,6 +294,7 @@ class AsyncDocuments(AsyncBase):
         prefix: Key = "",
         *,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -301,6 +309,7 @@ class AsyncDocuments(AsyncBase):
                 limit=limit,
                 cursor=cursor,
                 keys_only=keys_only,
+                sizes=sizes,
                 reverse=reverse,
                 part=part,
                 revision=revision if cursor is None else None,

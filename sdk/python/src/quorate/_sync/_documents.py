@@ -180,6 +180,7 @@ class Documents(Base):
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -198,6 +199,7 @@ class Documents(Base):
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -215,6 +217,7 @@ class Documents(Base):
         limit: int | None = None,
         cursor: str | None = None,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -231,6 +234,7 @@ class Documents(Base):
             limit: Most entries of the page, up to 1000; 100 if nothing is said.
             cursor: That of the page before.
             keys_only: Without values.
+            sizes: With the number of bytes of each value, as `value_bytes` of the entry, also where the values are left out.
             reverse: From the end backwards.
             part: Only the keys of one of several parts, `(index, of)`: what workers that share a prefix list, each its own. Which part a
                 key is in never changes. A page looks at as many entries as without, and shows those of the part.
@@ -248,6 +252,7 @@ class Documents(Base):
             limit=limit,
             cursor=cursor,
             keys_only=keys_only,
+            sizes=sizes,
             reverse=reverse if cursor is None else None,
             **part_query(part if cursor is None else None),
             revision=revision,
@@ -263,6 +268,7 @@ class Documents(Base):
         prefix: Key = "",
         *,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -276,6 +282,7 @@ class Documents(Base):
         prefix: Key = "",
         *,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -288,6 +295,7 @@ class Documents(Base):
         prefix: Key = "",
         *,
         keys_only: bool = False,
+        sizes: bool = False,
         reverse: bool = False,
         part: Part | None = None,
         revision: int | None = None,
@@ -302,6 +310,7 @@ class Documents(Base):
                 limit=limit,
                 cursor=cursor,
                 keys_only=keys_only,
+                sizes=sizes,
                 reverse=reverse,
                 part=part,
                 revision=revision if cursor is None else None,

@@ -125,6 +125,7 @@ class Session:
         wait: Seconds | None = None,
         shared: bool = False,
         slots: int | None = None,
+        max_waiters: int | None = None,
         delay: Seconds | None = None,
     ) -> Lock:
         """Acquires the lock of this name; waits as long as it takes, if nothing else is said.
@@ -140,14 +141,16 @@ class Session:
             wait: How long to wait, at most; 0 for not at all.
             shared: Beside any number of others that share; exclusive holders exclude all of them.
             slots: A semaphore: so many may hold it at once. All have to say the same number.
+            max_waiters: How many may wait for it with us, at most, 1 to 1000; 1000 if nothing is said. Where so many wait already, we do
+                not wait behind them.
             delay: How long nobody gets it after our session was not renewed in time, at most a minute.
 
         Raises:
-            LockedError: It was not got in time.
+            LockedError: It was not got in time, or as many wait already as may.
             SessionLostError: The session was lost meanwhile.
         """
         mode = "shared" if shared else None
-        request = compact(session=self.id, mode=mode, slots=slots, delay_ms=span(delay, "delay"))
+        request = compact(session=self.id, mode=mode, slots=slots, max_waiters=max_waiters, delay_ms=span(delay, "delay"))
         place, wait_for = Place("lock", name), None if wait is None else seconds(wait, "wait")
 
         def start() -> Lock:
