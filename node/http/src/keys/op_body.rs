@@ -133,7 +133,7 @@ impl Container {
 /// The write that an operation stands for. `None` where there is no key, or a fault was noted.
 fn write(op: Op, return_previous: bool, key: Option<Key>, faults: &mut Faults) -> Option<WriteOp> {
     let kind = op.op;
-    // Of an insert it was refused, whatever it is.
+    // An insert was refused for having one, whatever it is.
     let token = op.cas.as_deref().filter(|_| kind != OpKind::Insert);
     let expect = token.map_or(Some(Expect::ANY), |text| cas(text, faults).map(Expect::cas));
     let expect = expect.map(|expect| match kind {
