@@ -25,7 +25,9 @@ impl Part {
             (Some(index), Some(of)) => (index, of),
             (index, _) => {
                 let missing = if index.is_none() { "query:part" } else { "query:of" };
-                query.faults.add(missing, "missing; give part and of, or none");
+                if !query.faults.has(missing) {
+                    query.faults.add(missing, "missing; give part and of, or none");
+                }
                 return None;
             }
         };

@@ -124,6 +124,7 @@ fn range(query: &mut Query<'_>) -> Range {
         let is_range = prefix.is_some() || start.is_some() || end.is_some();
         if is_range || revision.is_some() || reverse || part.is_some() {
             query.faults.add("query:cursor", "stands for range, order, part and revision; leave those out");
+            return Range::default();
         }
         return resume(&cursor, query);
     }

@@ -74,8 +74,10 @@ impl ParsedOp {
 
     /// Reads an operation that is a part of something larger, likewise. `None` only where a fault was noted.
     pub fn read_part(text: &[u8], container: Container, faults: &mut Faults) -> Option<Self> {
-        let op = json_body::noted(json_body::frame_without(text, &ONLY_ALONE), "", faults)?;
+        let mut op: Op = json_body::noted(json_body::frame_without(text, &ONLY_ALONE), "", faults)?;
         container.refuse(&op, faults);
+        // Told of the part already: it is not to be told of its kind, too.
+        (op.wait_ms, op.dry_run, op.request_id) = (None, false, None);
         Self::of(op, faults)
     }
 
@@ -131,7 +133,9 @@ impl Container {
 /// The write that an operation stands for. `None` where there is no key, or a fault was noted.
 fn write(op: Op, return_previous: bool, key: Option<Key>, faults: &mut Faults) -> Option<WriteOp> {
     let kind = op.op;
-    let expect = op.cas.as_deref().map_or(Some(Expect::ANY), |text| cas(text, faults).map(Expect::cas));
+    // An insert was refused for having one, whatever it is.
+    let token = op.cas.as_deref().filter(|_| kind != OpKind::Insert);
+    let expect = token.map_or(Some(Expect::ANY), |text| cas(text, faults).map(Expect::cas));
     let expect = expect.map(|expect| match kind {
         OpKind::Insert => Expect::ABSENT,
         OpKind::Replace => expect.and_present(),
