@@ -6,8 +6,8 @@ use super::cases;
 use crate::case::Case;
 
 cases! {
-    takes_turns, is_taken_again_by_who_has_it, lets_go_with_its_lease, refuses_a_lease_that_is_not_there, begins_a_lease_of_its_own,
-    unlocks_what_is_not_locked, names, is_an_entry_as_any_other, gives_up_waiting_with_its_lease,
+    takes_turns, is_taken_again_by_who_has_it, lets_go_with_its_lease, refuses_a_lease_that_is_not_there,
+    begins_a_lease_of_its_own, is_an_entry_as_any_other, gives_up_waiting_with_its_lease,
 }
 
 async fn lock(case: &mut Case, name: &str, lease: i64) -> Value {
@@ -100,22 +100,6 @@ async fn begins_a_lease_of_its_own(case: &mut Case) {
     case.call("Lease/LeaseTimeToLive", json!({ "ID": lease })).await;
     case.call("Lock/Unlock", json!({ "key": key })).await;
     case.call("Lease/LeaseTimeToLive", json!({ "ID": lease })).await;
-}
-
-async fn unlocks_what_is_not_locked(case: &mut Case) {
-    case.put("a", "1").await;
-    for key in ["none", "", "a"] {
-        case.call("Lock/Unlock", json!({ "key": key })).await;
-    }
-    all(case).await;
-}
-
-async fn names(case: &mut Case) {
-    let lease = case.grant(60).await;
-    for name in ["", "with/slash", "l/", "ä"] {
-        lock(case, name, lease).await;
-    }
-    all(case).await;
 }
 
 /// Who removes the entry has unlocked it.
