@@ -140,6 +140,11 @@ impl Case {
         self.call("KV/Range", json!({ "key": key })).await
     }
 
+    /// Reads all entries.
+    pub async fn all(&mut self) -> Value {
+        self.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await
+    }
+
     /// Removes an entry. The answer is the revision after it.
     pub async fn delete(&mut self, key: &str) -> i64 {
         revision(&self.call("KV/DeleteRange", json!({ "key": key })).await)

@@ -19,10 +19,6 @@ async fn leader(case: &mut Case) -> Value {
     case.call("Election/Leader", json!({ "name": "e" })).await
 }
 
-async fn all(case: &mut Case) {
-    case.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await;
-}
-
 /// Waits until so many stand for it; false where the service is not there.
 async fn standing(case: &mut Case, count: i64) -> bool {
     for _ in 0..200 {
@@ -46,7 +42,7 @@ async fn takes_turns(case: &mut Case) {
     standing(case, 2).await;
     let third = case.begin("Election/Campaign", json!({ "name": "e", "lease": three, "value": "three" })).await;
     standing(case, 3).await;
-    all(case).await;
+    case.all().await;
     leader(case).await;
     case.call("Election/Resign", json!({ "leader": first["leader"] })).await;
     let second = case.finish(second).await;
@@ -56,7 +52,7 @@ async fn takes_turns(case: &mut Case) {
     leader(case).await;
     case.call("Election/Resign", json!({ "leader": third["leader"] })).await;
     leader(case).await;
-    all(case).await;
+    case.all().await;
 }
 
 async fn proclaims(case: &mut Case) {
@@ -115,7 +111,7 @@ async fn refuses_a_lease_that_is_not_there(case: &mut Case) {
     for lease in [12_345, -1] {
         campaign(case, lease, "one").await;
     }
-    all(case).await;
+    case.all().await;
 }
 
 async fn follows_the_lease(case: &mut Case) {

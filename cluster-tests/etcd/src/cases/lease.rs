@@ -40,10 +40,6 @@ async fn put(case: &mut Case, key: &str, lease: i64) {
     case.call("KV/Put", json!({ "key": key, "value": "1", "lease": lease })).await;
 }
 
-async fn all(case: &mut Case) {
-    case.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await;
-}
-
 async fn grants_an_id_of_its_own(case: &mut Case) {
     let granted = grant(case, 60, 0x7001).await;
     if granted.get("error").is_some() {
@@ -53,7 +49,7 @@ async fn grants_an_id_of_its_own(case: &mut Case) {
     time_to_live(case, 0x7001, true).await;
     case.get("a").await;
     revoke(case, 0x7001).await;
-    all(case).await;
+    case.all().await;
     grant(case, 60, 0x7001).await;
     time_to_live(case, 0x7001, true).await;
 }
@@ -149,7 +145,7 @@ async fn expires(case: &mut Case) {
     watch.send(case, json!({ "create_request": { "key": "a", "range_end": "z" } }));
     watch.receive(case).await;
     watch.receive_events(case, 2).await;
-    all(case).await;
+    case.all().await;
     time_to_live(case, id, true).await;
     revoke(case, id).await;
     keep_alive(case, id).await;

@@ -1,27 +1,19 @@
 //! Writes of entries.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cases;
 use crate::case::Case;
 
 cases! { with_a_lease_that_is_not_there, too_much }
 
-async fn put(case: &mut Case, key: &str, options: Value) {
-    let mut request = json!({ "key": key });
-    for (name, value) in options.as_object().expect("options") {
-        request[name] = value.clone();
-    }
-    case.call("KV/Put", request).await;
-}
-
 async fn with_a_lease_that_is_not_there(case: &mut Case) {
     for lease in [12_345, -1, i64::MAX, i64::MIN] {
-        put(case, "a", json!({ "value": "1", "lease": lease })).await;
+        case.call("KV/Put", json!({ "key": "a", "value": "1", "lease": lease })).await;
     }
     let lease = case.grant(60).await;
     case.call("Lease/LeaseRevoke", json!({ "ID": lease })).await;
-    put(case, "a", json!({ "value": "1", "lease": lease })).await;
+    case.call("KV/Put", json!({ "key": "a", "value": "1", "lease": lease })).await;
     case.get("a").await;
 }
 

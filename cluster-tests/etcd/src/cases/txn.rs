@@ -54,10 +54,6 @@ async fn compares(case: &mut Case, target: &str, field: &str, values: &[Value]) 
     }
 }
 
-async fn all(case: &mut Case) {
-    case.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await;
-}
-
 async fn compares_creations(case: &mut Case) {
     let first = case.put("a", "1").await;
     case.put("a", "2").await;
@@ -80,7 +76,7 @@ async fn refuses_as_a_whole(case: &mut Case) {
     txn(case, json!([]), json!([put("a", "2"), nest(json!([]), json!([leased]), json!([]))]), json!([])).await;
     // In the branch that is not taken it is not asked for.
     txn(case, json!([]), json!([put("a", "3")]), json!([leased])).await;
-    all(case).await;
+    case.all().await;
 }
 
 async fn many(case: &mut Case, count: usize) {
@@ -120,7 +116,7 @@ async fn reads_revisions(case: &mut Case) {
         txn(case, json!([]), json!([put("a", "4"), at(second + far)]), json!([])).await;
         txn(case, json!([]), json!([put("a", "4")]), json!([at(second + far)])).await;
     }
-    all(case).await;
+    case.all().await;
 }
 
 async fn ranges_with_options(case: &mut Case) {
@@ -202,5 +198,5 @@ async fn says_first_what_is_wrong_by_itself(case: &mut Case) {
     }
     case.call("KV/Put", json!({ "key": "b", "ignore_value": true, "lease": 12_345 })).await;
     txn(case, json!([]), json!([put("b", "1")]), json!([future, odd_lease, kept])).await;
-    all(case).await;
+    case.all().await;
 }
