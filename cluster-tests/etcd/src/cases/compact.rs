@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::cases;
-use crate::case::{Case, revision};
+use crate::case::Case;
 
 cases! { leaves_nothing_before, refuses_what_is_compacted, refuses_what_is_not_yet, stops_watches_of_the_past }
 

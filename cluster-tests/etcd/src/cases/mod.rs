@@ -2,17 +2,20 @@
 //!
 //! A case is a function that makes calls; it never judges what comes back. One whose questions follow from nothing but the leases and
 //! revisions that it was told before is kept as its steps alone, in the file of its group below `etcd/`, and is asked from there again.
-//! A new one is written there, each step with `call` and `asked`; `scripts/conformance etcd --write` adds the answers.
+//! A new one is written there, each step with `call` and `asked`; what is to be read of its watches is a step of `answered`, with as many
+//! `events` as there are. `scripts/conformance etcd --write` adds the answers.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use crate::case::Case;
 use crate::compare::kept_groups;
 use crate::normal::asked_again;
+use crate::stream::Stream;
 use crate::transcript::{Group, Step};
 
 mod auth;
@@ -69,11 +72,6 @@ const GROUPS: &[(&str, Cases)] = &[
     ("auth", auth::CASES),
 ];
 
-/// The names of all groups.
-pub fn groups() -> impl Iterator<Item = &'static str> {
-    GROUPS.iter().map(|(name, _)| *name)
-}
-
 /// Runs the cases whose `group/name` contains `only`, one after the other, each on the next server.
 pub async fn run(nodes: &[SocketAddr], only: &str) -> BTreeMap<String, Group> {
     let (mut groups, mut kept) = (BTreeMap::new(), kept_groups());
@@ -102,14 +100,34 @@ pub async fn run(nodes: &[SocketAddr], only: &str) -> BTreeMap<String, Group> {
     groups
 }
 
-/// Asks what was asked when these steps were kept.
+/// What the stream of a case that is asked again calls.
+const WATCH: &str = "Watch/Watch";
+
+/// Asks what was asked when these steps were kept. All watches are on one stream.
 async fn ask_again(case: &mut Case, steps: Vec<Step>) {
-    for Step { call, asked, .. } in steps {
-        let asked = asked.unwrap_or_else(|| panic!("{call} is an answer alone: such a case needs a function"));
-        let asked = asked_again(case.steps(), asked);
-        match call.split_once(' ') {
-            Some((method, path)) => case.http(method, path, asked).await,
-            None => case.call(&call, asked).await,
-        };
+    let has_watch = steps.iter().any(|step| step.call == WATCH);
+    let mut watch = if has_watch { Some(case.open(WATCH).await) } else { None };
+    for Step { call, asked, answered } in steps {
+        let asked = asked.map(|asked| asked_again(case.steps(), asked));
+        match (watch.as_mut().filter(|_| call == WATCH), asked, answered) {
+            (Some(watch), Some(asked), _) => watch.send(case, asked),
+            (Some(watch), None, Some(answered)) => read_again(case, watch, &answered).await,
+            (None, Some(asked), _) => match call.split_once(' ') {
+                Some((method, path)) => drop(case.http(method, path, asked).await),
+                None => drop(case.call(&call, asked).await),
+            },
+            (_, None, _) => panic!("nothing is asked by {call}: such a case needs a function"),
+        }
+    }
+}
+
+/// Reads as much as was read when this was kept: an answer, so many events in however many answers, or nothing.
+async fn read_again(case: &mut Case, watch: &mut Stream, kept: &Value) {
+    match kept.as_object() {
+        None if kept == "nothing" => watch.receive_nothing(case).await,
+        Some(fields) if fields.len() == 1 && fields.contains_key("events") => {
+            drop(watch.receive_events(case, kept["events"].as_array().map_or(0, Vec::len)).await);
+        }
+        _ => drop(watch.receive(case).await),
     }
 }

@@ -29,11 +29,6 @@ fn nest(compare: Value, success: Value, failure: Value) -> Value {
     json!({ "request_txn": { "compare": compare, "success": success, "failure": failure } })
 }
 
-/// A comparison that holds, or one that does not, where there is no `none`.
-fn holds(yes: bool) -> Value {
-    json!([{ "key": "none", "target": "VERSION", "version": if yes { 0 } else { 1 } }])
-}
-
 async fn txn(case: &mut Case, compare: Value, success: Value, failure: Value) -> Value {
     case.call("KV/Txn", json!({ "compare": compare, "success": success, "failure": failure })).await
 }
