@@ -124,9 +124,9 @@ impl Names {
     fn restored(&self, value: Value) -> Value {
         match value {
             Value::Object(fields) => {
-                fields.into_iter().map(|(name, value)| (name, self.restored(value))).collect::<Map<_, _>>().into()
+                Value::Object(fields.into_iter().map(|(name, value)| (name, self.restored(value))).collect())
             }
-            Value::Array(each) => each.into_iter().map(|value| self.restored(value)).collect(),
+            Value::Array(each) => Value::Array(each.into_iter().map(|value| self.restored(value)).collect()),
             Value::String(text) => Value::String(self.meant_by(&text).unwrap_or(text)),
             other => other,
         }

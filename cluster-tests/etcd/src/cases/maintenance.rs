@@ -1,4 +1,6 @@
 //! What keeps a cluster in order.
+//!
+//! The action of an alarm is never one that there is not: that ends the process of an etcd.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,6 @@
 //! Reads of entries.
+//!
+//! A read that is not linearizable comes after one that is: the server might not have heard of the writes yet.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,7 @@
 //! Watches.
+//!
+//! A progress is asked for after a read of the same server, which has heard of the writes then. One watch stays where others are cancelled, so
+//! that what comes next shows that nothing came for them.
 
 use serde_json::{Value, json};
 
