@@ -25,16 +25,6 @@ fn ids(fake: &Fake) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_node_that_refuses_connections_is_passed_over() {
-    let fake = Fake::start().await;
-    let client = Client::new(format!("{},{}", nobody(), fake.address)).expect("endpoints");
-    for _ in 0..5 {
-        client.put("k", one()).await.expect("the other node is well");
-    }
-    assert_eq!(ids(&fake).len(), 5);
-}
-
-#[tokio::test]
 async fn a_write_keeps_its_id_over_resets_refusals_and_unknown_fates() {
     let (fake, client) = Fake::with_client().await;
     fake.script([
@@ -92,20 +82,6 @@ async fn a_write_that_reached_no_node_is_not_applied() {
     let Error::Unavailable(gave_up) = &error else { panic!("{error:?}") };
     assert!(gave_up.attempts > 1, "{gave_up:?}");
     assert_eq!(error.applied(), Applied::No);
-}
-
-#[tokio::test]
-async fn a_refusal_is_final_and_carries_the_entry() {
-    let (fake, client) = Fake::with_client().await;
-    let mut problem = Problem::new(ErrorCode::CasMismatch, Applied::No, "changed");
-    problem.current = Some(serde_json::from_value(entry("k", &json!(5), "9")).expect("an entry"));
-    problem.index = Some(10);
-    fake.script([Act::refuse(problem)]);
-    let error = client.cas("k", Cas::new(7), one()).await.expect_err("refused");
-    assert!(matches!(error, Error::Rejected(_)), "{error:?}");
-    let current = error.problem().and_then(|problem| problem.current.as_ref()).expect("the entry as it is");
-    assert_eq!((current.cas, current.json::<u64>().ok()), (Some(Cas::new(9)), Some(5)));
-    assert_eq!((fake.seen().len(), fake.seen()[0].cas()), (1, Some("7")));
 }
 
 #[tokio::test]

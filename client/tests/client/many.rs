@@ -1,8 +1,8 @@
-//! Bulks, transactions, changes by criteria, claims, collections and sequences through the Rust client.
+//! Changes by criteria, claims, collections and reads that write through the Rust client.
 
 use futures::TryStreamExt;
-use quorate_client::api::{Applied, CollectionRules, ErrorCode, IndexRule, Operator, TxnResult};
-use quorate_client::{Cas, Error, Op, RequestId, Value};
+use quorate_client::api::{Applied, CollectionRules, ErrorCode, IndexRule, Operator};
+use quorate_client::{Cas, Error, RequestId, Value};
 use serde_json::json;
 use std::time::Duration;
 
@@ -14,39 +14,6 @@ fn one() -> Value {
 
 fn ok(answer: serde_json::Value) -> Act {
     Act::Answer(200, answer.to_string())
-}
-
-#[tokio::test]
-async fn a_bulk_of_open_fate_is_sent_again_as_it_was() {
-    let (fake, client) = Fake::with_client().await;
-    fake.script([Act::Reset, Act::problem(ErrorCode::Timeout, Applied::Unknown)]);
-    let ops = (0..3).map(|n| Op::insert(format!("k{n}"), one()));
-    let answer = client.bulk().extend(ops).failures_only().await.expect("the third try succeeds");
-    assert_eq!((answer.applied, answer.results.len()), (3, 0));
-    let seen = fake.seen();
-    assert_eq!(seen.len(), 3);
-    for again in &seen[1..] {
-        assert!(again.id.is_some() && again.id == seen[0].id, "{seen:?}");
-        assert_eq!((&again.body, again.header("prefer")), (&seen[0].body, Some("return=minimal")));
-    }
-}
-
-#[tokio::test]
-async fn a_transaction_answers_with_what_each_step_did() {
-    let (fake, client) = Fake::with_client().await;
-    let results = json!([
-        {"op": "upsert", "key": "a", "revision": "8", "cas": "8", "version": 1},
-        {"op": "get", "key": "b", "entry": entry("b", &json!({"n": 1}), "7")},
-    ]);
-    fake.script([Act::Reset, ok(json!({"succeeded": true, "results": results, "revision": "8", "index": 9}))]);
-    let txn = client.txn().when("a").absent().when("b").exists();
-    let answer = txn.then(Op::put("a", one())).then(Op::get("b")).await.expect("works");
-    let [TxnResult::Written(written), TxnResult::Read(read)] = &answer.results[..] else { panic!("{answer:?}") };
-    assert_eq!(written.cas, Some(Cas::new(8)));
-    let read = read.entry.as_ref().expect("is there").json::<serde_json::Value>().expect("JSON");
-    assert_eq!(read, json!({"n": 1}));
-    let seen = fake.seen();
-    assert!(seen[0].id.is_some() && seen[0].id == seen[1].id && seen[0].body == seen[1].body);
 }
 
 #[tokio::test]
@@ -121,19 +88,6 @@ async fn collections_are_declared_on_their_token_and_read_back() {
     assert!(seen[0].id.is_some() && seen[0].id == seen[1].id);
     assert_eq!((seen[1].header("if-none-match"), seen[3].header("if-match")), (Some("*"), Some("\"5\"")));
     assert_eq!((seen[1].method.as_str(), seen[3].method.as_str()), ("PUT", "DELETE"));
-}
-
-#[tokio::test]
-async fn numbers_of_a_sequence_are_taken_under_one_id() {
-    let (fake, client) = Fake::with_client().await;
-    fake.script([
-        Act::Reset,
-        ok(json!({"name": "s", "first": 8, "last": 9, "revision": "5", "index": 6, "replayed": true})),
-    ]);
-    let taken = client.sequence("s").next(2).await.expect("the second try succeeds");
-    assert_eq!((taken.first, taken.last, taken.replayed), (8, 9, true));
-    let seen = fake.seen();
-    assert!(seen[0].id.is_some() && seen[0].id == seen[1].id && seen[0].target == "/v1/sequences/s");
 }
 
 #[tokio::test]

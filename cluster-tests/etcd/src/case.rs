@@ -39,7 +39,7 @@ pub fn revision(answer: &Value) -> i64 {
 }
 
 impl Case {
-    /// On a server without keys and leases.
+    /// On a server without keys, leases, users and roles.
     pub async fn start(nodes: Vec<SocketAddr>, node: SocketAddr) -> Self {
         let mut case = Self { nodes, node, etcd: Etcd::of(node).await, steps: Vec::new() };
         case.clear().await;
@@ -54,11 +54,19 @@ impl Case {
         normal(steps)
     }
 
-    /// Removes all leases and keys.
+    /// Removes all leases, keys, users and roles.
     async fn clear(&mut self) {
         let leases = self.quietly("Lease/LeaseLeases", json!({})).await;
         for lease in leases.get("leases").and_then(Value::as_array).into_iter().flatten() {
             self.quietly("Lease/LeaseRevoke", lease.clone()).await;
+        }
+        let users = self.quietly("Auth/UserList", json!({})).await;
+        for user in users["users"].as_array().into_iter().flatten() {
+            self.quietly("Auth/UserDelete", json!({ "name": user })).await;
+        }
+        let roles = self.quietly("Auth/RoleList", json!({})).await;
+        for role in roles["roles"].as_array().into_iter().flatten() {
+            self.quietly("Auth/RoleDelete", json!({ "role": role })).await;
         }
         let cleared = self.quietly("KV/DeleteRange", json!({ "key": "\0", "range_end": "\0" })).await;
         assert!(cleared.get("error").is_none(), "the server does not let us begin with nothing: {cleared}");
@@ -86,13 +94,18 @@ impl Case {
         self.etcd = Etcd::of(node).await;
     }
 
+    /// What was asked and answered so far.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
     /// Notes a step.
     pub fn note(&mut self, call: &str, asked: Option<Value>, answered: Option<Value>) {
         self.steps.push(Step { call: call.to_owned(), asked, answered });
     }
 
     /// Makes a call. The answer is as it came, for what the next calls need of it.
-    pub async fn call(&mut self, name: &'static str, request: Value) -> Value {
+    pub async fn call(&mut self, name: &str, request: Value) -> Value {
         let (asked, answered) = call(&mut self.etcd, name, request).await;
         self.note(name, Some(asked), Some(answered.clone()));
         answered
@@ -125,6 +138,11 @@ impl Case {
     /// Reads an entry.
     pub async fn get(&mut self, key: &str) -> Value {
         self.call("KV/Range", json!({ "key": key })).await
+    }
+
+    /// Reads all entries.
+    pub async fn all(&mut self) -> Value {
+        self.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await
     }
 
     /// Removes an entry. The answer is the revision after it.

@@ -35,13 +35,18 @@ pub fn flat(groups: BTreeMap<String, Group>) -> Cases {
     cases.collect()
 }
 
-/// What etcd did, and the known differences.
-pub fn kept() -> (Cases, Vec<Known>) {
+/// What etcd did.
+pub fn kept_groups() -> BTreeMap<String, Group> {
     let groups = KEPT.iter().map(|(group, text)| {
         ((*group).to_owned(), from_text(text).unwrap_or_else(|error| panic!("{group}.json: {error}")))
     });
+    groups.collect()
+}
+
+/// What etcd did, and the known differences.
+pub fn kept() -> (Cases, Vec<Known>) {
     let known = serde_json::from_str(include_str!("../etcd/differences.json"));
-    (flat(groups.collect()), known.unwrap_or_else(|error| panic!("differences.json: {error}")))
+    (flat(kept_groups()), known.unwrap_or_else(|error| panic!("differences.json: {error}")))
 }
 
 macro_rules! kept {

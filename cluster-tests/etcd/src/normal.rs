@@ -37,6 +37,13 @@ pub fn normal(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
+/// A question as it was before [`normal`], by what these steps before it were answered.
+pub fn asked_again(steps: &[Step], asked: Value) -> Value {
+    let mut names = Names::default();
+    steps.iter().for_each(|step| names.collect(step));
+    names.restored(asked)
+}
+
 /// What fields mean depends on it.
 #[derive(Clone, Copy, PartialEq)]
 enum Service {
@@ -111,6 +118,30 @@ impl Names {
                 _ => self.collect_leases(value, service),
             }
         }
+    }
+
+    /// Undoes `replace` for leases and revisions.
+    fn restored(&self, value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(name, value)| (name, self.restored(value))).collect())
+            }
+            Value::Array(each) => Value::Array(each.into_iter().map(|value| self.restored(value)).collect()),
+            Value::String(text) => Value::String(self.meant_by(&text).unwrap_or(text)),
+            other => other,
+        }
+    }
+
+    /// The number that a name stands for.
+    fn meant_by(&self, name: &str) -> Option<String> {
+        let place = |digits: &str| digits.parse::<usize>().ok()?.checked_sub(1);
+        if let Some(digits) = name.strip_prefix('L') {
+            return self.leases.get(place(digits)?).cloned();
+        }
+        let name = name.strip_prefix('r')?;
+        let (digits, beyond) = name.split_once('+').unwrap_or((name, "0"));
+        let revision = self.revisions.iter().nth(place(digits)?)?;
+        Some((revision + beyond.parse::<i64>().ok()?).to_string())
     }
 
     fn replace(&self, value: &mut Value, name: &str, service: Service) {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use quorate_client::api::OpKind;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
-use tokio::process::Command;
 
 use crate::PATIENCE;
-use crate::commands::quorate;
+use crate::commands::{command, quorate};
 use crate::fake::Fake;
+use crate::held::signal;
 
 #[tokio::test]
 async fn it_measures_each_kind_and_tells_programs() {
@@ -50,19 +50,16 @@ async fn it_measures_each_kind_and_tells_programs() {
 #[tokio::test]
 async fn an_interrupt_ends_it_with_the_results_so_far() {
     let fake = Fake::start().await;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "bench", "--clients", "2", "--duration", "1h", "--warmup", "0s"]);
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).kill_on_drop(true);
-    let mut child = command.spawn().expect("the binary runs");
+    let mut bench = command(&fake.address, &["bench", "--clients", "2", "--duration", "1h", "--warmup", "0s"]);
+    bench.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut child = bench.spawn().expect("the binary runs");
     let loaded = async {
         while fake.seen().len() < 50 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(PATIENCE, loaded).await.expect("load arrives");
-    let pid = child.id().expect("still runs").to_string();
-    let killed = Command::new("kill").args(["-INT", &pid]).status().await.expect("kill runs");
-    assert!(killed.success());
+    signal(&child, "-INT");
     let mut text = String::new();
     child.stdout.take().expect("piped").read_to_string(&mut text).await.expect("UTF-8");
     assert!(child.wait().await.expect("ends").success(), "{text}");

@@ -6,9 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use quorate_client::api::{Applied, ErrorCode, Problem, TtlRule};
 use serde_json::{Value, json};
-use tokio::process::Command;
 
-use crate::commands::run;
+use crate::commands::{command, run};
 use crate::fake::{Act, Fake, entry};
 
 fn answer(entry: &Value) -> Act {
@@ -26,10 +25,9 @@ fn changed(entry: &Value) -> Act {
 async fn edit(fake: &Fake, home: &std::path::Path, editor: &str) -> Output {
     let script = home.join("editor");
     std::fs::write(&script, editor).expect("written");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "edit", "k"]).env("TMPDIR", home).env_remove("VISUAL");
-    command.env("EDITOR", format!("sh {}", script.display())).stdin(Stdio::null()).kill_on_drop(true);
-    command.output().await.expect("the binary runs")
+    let mut edit = command(&fake.address, &["edit", "k"]);
+    edit.env("TMPDIR", home).env_remove("VISUAL").env("EDITOR", format!("sh {}", script.display()));
+    edit.stdin(Stdio::null()).output().await.expect("the binary runs")
 }
 
 fn drafts(home: &std::path::Path) -> Vec<String> {

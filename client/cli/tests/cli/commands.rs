@@ -8,11 +8,16 @@ use tokio::process::Command;
 
 use crate::fake::{Act, CLUSTER, Fake, entry, nobody};
 
-/// Runs `quorate`, gives its output as it is.
-pub async fn quorate(endpoints: &str, arguments: &[&str]) -> Output {
+/// `quorate` against these endpoints, which ends with its test.
+pub fn command(endpoints: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
     command.args(["--endpoints", endpoints]).args(arguments).kill_on_drop(true);
-    command.output().await.expect("the binary runs")
+    command
+}
+
+/// Runs `quorate`, gives its output as it is.
+pub async fn quorate(endpoints: &str, arguments: &[&str]) -> Output {
+    command(endpoints, arguments).output().await.expect("the binary runs")
 }
 
 /// What a run of `quorate` left.
@@ -34,15 +39,9 @@ pub async fn run(endpoints: &str, arguments: &[&str]) -> Ran {
 #[tokio::test]
 async fn nobody_has_to_listen_to_what_is_said_beside_the_output() {
     let down = nobody();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    let mut started = command
-        .args(["--endpoints", &down, "--timeout", "200ms", "get", "k"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .expect("the binary runs");
+    let mut get = command(&down, &["--timeout", "200ms", "get", "k"]);
+    get.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut started = get.spawn().expect("the binary runs");
     drop(started.stderr.take());
     let ended = started.wait().await.expect("it ends");
     let heard = run(&down, &["--timeout", "200ms", "get", "k"]).await;
@@ -678,9 +677,8 @@ async fn answers_come_as_yaml_and_in_columns_too() {
         table.out,
         "KEY  VALUE  CONTENT_TYPE  CAS  CREATE_REVISION  MOD_REVISION  VERSION\nk    1      json          7    1                7             2\n"
     );
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "delete", "k"]).env("QUORATE_OUTPUT", "yaml").kill_on_drop(true);
-    let output = command.output().await.expect("the binary runs");
+    let mut delete = command(&fake.address, &["delete", "k"]);
+    let output = delete.env("QUORATE_OUTPUT", "yaml").output().await.expect("the binary runs");
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("---\nkey: k\nrevision: \"8\"\n"), "{output:?}");
     fake.script([Act::problem(ErrorCode::NotFound, Applied::No)]);
     let refused = run(&fake.address, &["delete", "k", "-o", "yaml"]).await;
@@ -707,9 +705,8 @@ async fn everything_that_takes_a_guard_takes_it_from_around_it() {
         &["update-where", "j/", "{}"],
         &["delete-where", "j/"],
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-        command.args(["--endpoints", &fake.address]).args(arguments).arg("--guarded").kill_on_drop(true);
-        command.env("QUORATE_LOCK", "l").env("QUORATE_FENCING_TOKEN", "18").output().await.expect("the binary runs");
+        let mut guarded = command(&fake.address, &[arguments, &["--guarded"]].concat());
+        guarded.env("QUORATE_LOCK", "l").env("QUORATE_FENCING_TOKEN", "18").output().await.expect("the binary runs");
         let sent = fake.seen().pop().expect("was sent");
         assert_eq!(sent.json()["guard"], json!({"lock": "l", "token": "18"}), "{arguments:?}: {}", sent.body);
     }

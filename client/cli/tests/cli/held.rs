@@ -9,22 +9,24 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::PATIENCE;
-use crate::commands::run;
+use crate::commands::{command, run};
 use crate::fake::{Act, Fake, nobody};
 
 /// Starts `quorate` with a command that prints a line once it runs.
 async fn started(fake: &Fake, arguments: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address]).args(arguments).kill_on_drop(true);
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut child = spawned(command(&fake.address, arguments).stdout(Stdio::piped()));
     let mut lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
     assert_eq!(line.expect("can be read").as_deref(), Some("runs"));
     child
 }
 
-fn signal(child: &Child, number: &str) {
+/// Runs it without input, and listens to what it says.
+fn spawned(command: &mut Command) -> Child {
+    command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs")
+}
+
+pub fn signal(child: &Child, number: &str) {
     let id = child.id().expect("it runs").to_string();
     let sent = std::process::Command::new("kill").args([number, &id]).status().expect("kill runs");
     assert!(sent.success());
@@ -139,9 +141,7 @@ async fn signals_reach_the_command_and_end_a_wait() {
     assert_eq!(end(child).await.0, Some(9), "it does not stand again");
     let before = fake.seen_at("/acquire").len();
     fake.always("/acquire", Act::Slow(Duration::from_secs(60)));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "lock", "run", "l", "--", "true"]).kill_on_drop(true);
-    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let child = spawned(&mut command(&fake.address, &["lock", "run", "l", "--", "true"]));
     fake.asked("/acquire", before + 1).await;
     signal(&child, "-TERM");
     let (code, said) = end(child).await;
@@ -160,9 +160,7 @@ async fn who_waits_is_told_for_whom_and_who_is_refused_by_whom() {
     };
     fake.always("/v1/locks/l", lock("bob", 3));
     fake.always("/acquire", Act::Slow(Duration::from_secs(60)));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "lock", "run", "l", "--", "true"]).kill_on_drop(true);
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut child = spawned(&mut command(&fake.address, &["lock", "run", "l", "--", "true"]));
     let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
     let mut said =
         async || tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("can be read");
@@ -206,9 +204,7 @@ async fn every_other_wait_is_told_too() {
         let fake = Fake::start().await;
         fake.always("/stats", Act::Answer(200, stats.to_string()));
         fake.script([Act::Slow(Duration::from_secs(60))]);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-        command.args(["--endpoints", &fake.address]).args(arguments).kill_on_drop(true);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut child = spawned(&mut command(&fake.address, arguments));
         let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
         let said = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("can be read");
         assert_eq!(said.as_deref(), Some(expected), "{arguments:?}");
@@ -246,11 +242,10 @@ async fn who_leads_for_ever_stands_again_when_the_command_ends() {
 async fn a_command_reaches_the_same_cluster_as_the_same_user() {
     let (fake, home) = (Fake::start().await, tempfile::tempdir().expect("a directory"));
     std::fs::write(home.path().join("token"), "s3cret").expect("written");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "--token-file", "token", "lock", "run", "l", "--", "sh", "-c"]);
+    let mut command = command(&fake.address, &["--token-file", "token", "lock", "run", "l", "--", "sh", "-c"]);
     // It goes elsewhere, and another secret than its own stands in the environment.
     command.arg(format!("cd / && {} put k 1 --guarded", env!("CARGO_BIN_EXE_quorate")));
-    command.env("QUORATE_TOKEN", "another").current_dir(home.path()).stdin(Stdio::null()).kill_on_drop(true);
+    command.env("QUORATE_TOKEN", "another").current_dir(home.path()).stdin(Stdio::null());
     let output = command.output().await.expect("it runs");
     assert!(output.status.success(), "{output:?}");
     let put = fake.seen_at("/v1/ops").pop().expect("a write");
@@ -407,23 +402,9 @@ async fn at_a_terminal_the_command_gets_what_is_typed_and_ends_as_a_whole() {
         }
         let (mut main, other) = terminal();
         let script = format!("read line; echo \"$line\" >{}/read; {}", home.path().display(), clinging(home.path()));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-        command.args([
-            "--endpoints",
-            &fake.address,
-            "lock",
-            "run",
-            "l",
-            "--ttl",
-            "900ms",
-            "--grace",
-            "100ms",
-            "--",
-            "sh",
-            "-c",
-            &script,
-        ]);
-        command.stdin(other).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let arguments = ["lock", "run", "l", "--ttl", "900ms", "--grace", "100ms", "--", "sh", "-c", &script];
+        let mut command = command(&fake.address, &arguments);
+        command.stdin(other).stdout(Stdio::null()).stderr(Stdio::piped());
         // SAFETY: setsid and ioctl are plain system calls; standard input is the terminal by then.
         unsafe {
             command.pre_exec(|| {

@@ -8,9 +8,8 @@ use std::process::Stdio;
 use quorate_client::api::{Applied, BulkRequest, ErrorCode, InputFault, Problem};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 
-use crate::commands::{Ran, run};
+use crate::commands::{Ran, command, run};
 use crate::fake::{Act, Fake, Seen};
 
 struct Home {
@@ -71,10 +70,9 @@ async fn every_line_is_sent_once_in_pieces_under_ids_of_their_own() {
 #[tokio::test]
 async fn documents_come_from_standard_input_with_the_key_in_them() {
     let fake = Fake::start().await;
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command.args(["--endpoints", &fake.address, "load", "-", "--key-field", "who.id", "--op", "upsert"]);
-    command.args(["--output", "json", "--request-id", "nightly"]).kill_on_drop(true);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let mut load = command(&fake.address, &["load", "-", "--key-field", "who.id", "--op", "upsert"]);
+    load.args(["--output", "json", "--request-id", "nightly"]);
+    let mut child = load.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
     let mut input = child.stdin.take().expect("a pipe");
     input.write_all(b"{\"who\":{\"id\":7},\"n\":1.50}\n\n{\"who\":{\"id\":\"b\"}}").await.expect("is read");
     drop(input);

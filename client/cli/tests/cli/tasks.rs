@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use crate::PATIENCE;
+use crate::commands::command;
 use crate::fake::{Act, Fake};
-use crate::held::{below, clinging, state, until};
+use crate::held::{below, clinging, signal, state, until};
 
 /// A node with one task, and a worker that runs a script for it.
 async fn working(script: &str, options: &[&str]) -> (Fake, Child) {
@@ -22,13 +23,10 @@ async fn working(script: &str, options: &[&str]) -> (Fake, Child) {
     for end in ["/complete", "/fail", "/extend"] {
         fake.always(end, Act::Answer(200, done.to_string()));
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_quorate"));
-    command
-        .args(["--endpoints", &fake.address, "task", "work", "q"])
-        .args(if options.contains(&"--for") { &[][..] } else { &["--for", "60s"][..] })
-        .args(options)
-        .args(["--", "sh", "-c", script]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let usual = if options.contains(&"--for") { &[][..] } else { &["--for", "60s"][..] };
+    let arguments = [&["task", "work", "q"][..], usual, options, &["--", "sh", "-c", script]].concat();
+    let mut command = command(&fake.address, &arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     (fake, command.spawn().expect("it runs"))
 }
 
@@ -36,11 +34,6 @@ async fn runs(child: &mut Child) {
     let mut lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
     let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("in time");
     assert_eq!(line.expect("can be read").as_deref(), Some("runs"));
-}
-
-fn signal(child: &Child, number: &str) {
-    let id = child.id().expect("it runs").to_string();
-    assert!(std::process::Command::new("kill").args([number, &id]).status().expect("kill runs").success());
 }
 
 #[tokio::test]

@@ -5,27 +5,12 @@ use serde_json::{Value, json};
 use super::cases;
 use crate::case::Case;
 
-cases! {
-    status_while_it_is_off, refuses_to_be_turned_on_without_root, refuses_names_while_it_is_off, users, users_without_passwords, roles,
-    roles_of_users, permissions, permissions_of_ranges, a_life,
-}
+cases! { status_while_it_is_off, a_life }
 
 /// Makes calls of the service, one after the other.
 async fn calls(case: &mut Case, calls: &[(&'static str, Value)]) {
     for (name, request) in calls {
         case.call(name, request.clone()).await;
-    }
-}
-
-/// Removes all users and roles, so that the next case begins with none.
-async fn clear(case: &mut Case) {
-    let users = case.quietly("Auth/UserList", json!({})).await;
-    for user in users["users"].as_array().into_iter().flatten() {
-        case.quietly("Auth/UserDelete", json!({ "name": user })).await;
-    }
-    let roles = case.quietly("Auth/RoleList", json!({})).await;
-    for role in roles["roles"].as_array().into_iter().flatten() {
-        case.quietly("Auth/RoleDelete", json!({ "role": role })).await;
     }
 }
 
@@ -48,187 +33,8 @@ async fn status_while_it_is_off(case: &mut Case) {
     case.etcd.token = None;
 }
 
-async fn refuses_to_be_turned_on_without_root(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/AuthEnable", json!({})),
-            ("Auth/UserAdd", json!({ "name": "root", "password": "pw" })),
-            ("Auth/AuthEnable", json!({})),
-            ("Auth/RoleAdd", json!({ "name": "root" })),
-            ("Auth/AuthEnable", json!({})),
-            ("Auth/AuthStatus", json!({})),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
-async fn refuses_names_while_it_is_off(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/UserAdd", json!({})),
-            ("Auth/UserAdd", json!({ "name": "alice" })),
-            ("Auth/UserAdd", json!({ "password": "pw" })),
-            ("Auth/UserGet", json!({})),
-            ("Auth/UserDelete", json!({})),
-            ("Auth/UserChangePassword", json!({})),
-            ("Auth/UserGrantRole", json!({})),
-            ("Auth/UserRevokeRole", json!({})),
-            ("Auth/RoleAdd", json!({})),
-            ("Auth/RoleGet", json!({})),
-            ("Auth/RoleDelete", json!({})),
-            ("Auth/RoleGrantPermission", json!({})),
-            ("Auth/RoleRevokePermission", json!({})),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
-async fn users(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/UserAdd", json!({ "name": "bob", "password": "pw" })),
-            ("Auth/UserAdd", json!({ "name": "alice", "password": "pw" })),
-            ("Auth/UserAdd", json!({ "name": "alice", "password": "other" })),
-            ("Auth/UserList", json!({})),
-            ("Auth/UserGet", json!({ "name": "alice" })),
-            ("Auth/UserGet", json!({ "name": "nobody" })),
-            ("Auth/UserChangePassword", json!({ "name": "alice", "password": "new" })),
-            ("Auth/UserChangePassword", json!({ "name": "alice" })),
-            ("Auth/UserChangePassword", json!({ "name": "nobody", "password": "new" })),
-            ("Auth/UserDelete", json!({ "name": "bob" })),
-            ("Auth/UserDelete", json!({ "name": "bob" })),
-            ("Auth/UserList", json!({})),
-            ("Auth/UserAdd", json!({ "name": "hashed", "hashedPassword": "not base64!" })),
-            ("Auth/UserAdd", json!({ "name": "hashed", "hashedPassword": "JDJhJDEwJDZ0T0RvL2I0RnNoTmUxRnhpdGE1ei5YbkZXemJqcGdHSFlVcEZ2aFhXbHpXcEtYb2hjN3Q2" })),
-            ("Auth/UserList", json!({})),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
-async fn users_without_passwords(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/UserAdd", json!({ "name": "cert", "options": { "no_password": true } })),
-            ("Auth/UserAdd", json!({ "name": "both", "password": "pw", "options": { "no_password": true } })),
-            ("Auth/UserAdd", json!({ "name": "none", "options": {} })),
-            ("Auth/UserChangePassword", json!({ "name": "cert", "password": "pw" })),
-            ("Auth/UserList", json!({})),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
-async fn roles(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/RoleAdd", json!({ "name": "two" })),
-            ("Auth/RoleAdd", json!({ "name": "one" })),
-            ("Auth/RoleAdd", json!({ "name": "one" })),
-            ("Auth/RoleList", json!({})),
-            ("Auth/RoleGet", json!({ "role": "one" })),
-            ("Auth/RoleGet", json!({ "role": "none" })),
-            ("Auth/RoleDelete", json!({ "role": "two" })),
-            ("Auth/RoleDelete", json!({ "role": "two" })),
-            ("Auth/RoleList", json!({})),
-            ("Auth/RoleAdd", json!({ "name": "root" })),
-            ("Auth/RoleGet", json!({ "role": "root" })),
-            ("Auth/RoleDelete", json!({ "role": "root" })),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
-async fn roles_of_users(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/UserAdd", json!({ "name": "alice", "password": "pw" })),
-            ("Auth/RoleAdd", json!({ "name": "one" })),
-            ("Auth/RoleAdd", json!({ "name": "two" })),
-            ("Auth/UserGrantRole", json!({ "user": "alice", "role": "two" })),
-            ("Auth/UserGrantRole", json!({ "user": "alice", "role": "one" })),
-            ("Auth/UserGrantRole", json!({ "user": "alice", "role": "one" })),
-            ("Auth/UserGrantRole", json!({ "user": "alice", "role": "none" })),
-            ("Auth/UserGrantRole", json!({ "user": "nobody", "role": "one" })),
-            ("Auth/UserGet", json!({ "name": "alice" })),
-            ("Auth/UserRevokeRole", json!({ "name": "alice", "role": "one" })),
-            ("Auth/UserRevokeRole", json!({ "name": "alice", "role": "one" })),
-            ("Auth/UserRevokeRole", json!({ "name": "nobody", "role": "one" })),
-            ("Auth/UserGet", json!({ "name": "alice" })),
-            // A role that is gone is no longer one of its users.
-            ("Auth/RoleDelete", json!({ "role": "two" })),
-            ("Auth/UserGet", json!({ "name": "alice" })),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
 fn permission(role: &str, kind: &str, key: &str, end: &str) -> (&'static str, Value) {
     ("Auth/RoleGrantPermission", json!({ "name": role, "perm": { "permType": kind, "key": key, "range_end": end } }))
-}
-
-async fn permissions(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/RoleAdd", json!({ "name": "one" })),
-            permission("one", "READ", "a", ""),
-            permission("one", "WRITE", "b", ""),
-            permission("one", "READWRITE", "c", ""),
-            ("Auth/RoleGet", json!({ "role": "one" })),
-            // Of the same key there is one.
-            permission("one", "READWRITE", "a", ""),
-            permission("one", "WRITE", "a", ""),
-            ("Auth/RoleGet", json!({ "role": "one" })),
-            permission("none", "READ", "a", ""),
-            ("Auth/RoleGrantPermission", json!({ "name": "one" })),
-            ("Auth/RoleRevokePermission", json!({ "role": "one", "key": "a" })),
-            ("Auth/RoleRevokePermission", json!({ "role": "one", "key": "a" })),
-            ("Auth/RoleRevokePermission", json!({ "role": "none", "key": "a" })),
-            ("Auth/RoleGet", json!({ "role": "one" })),
-            ("Auth/RoleAdd", json!({ "name": "root" })),
-            permission("root", "READ", "a", ""),
-            ("Auth/RoleGet", json!({ "role": "root" })),
-        ],
-    )
-    .await;
-    clear(case).await;
-}
-
-async fn permissions_of_ranges(case: &mut Case) {
-    calls(
-        case,
-        &[
-            ("Auth/RoleAdd", json!({ "name": "one" })),
-            permission("one", "READ", "a", "c"),
-            permission("one", "READ", "a", ""),
-            permission("one", "READ", "x", "\0"),
-            permission("one", "READ", "\0", "\0"),
-            permission("one", "READ", "b", "a"),
-            permission("one", "READ", "", ""),
-            permission("one", "READ", "", "b"),
-            permission("one", "READ", "", "\0"),
-            ("Auth/RoleGet", json!({ "role": "one" })),
-            ("Auth/RoleRevokePermission", json!({ "role": "one", "key": "a" })),
-            ("Auth/RoleRevokePermission", json!({ "role": "one", "key": "a", "range_end": "c" })),
-            ("Auth/RoleRevokePermission", json!({ "role": "one", "key": "a", "range_end": "d" })),
-            ("Auth/RoleGet", json!({ "role": "one" })),
-        ],
-    )
-    .await;
-    clear(case).await;
 }
 
 async fn as_user(case: &mut Case, name: &str, password: &str) {
@@ -271,7 +77,6 @@ async fn a_life(case: &mut Case) {
     .await;
     let enabled = case.call("Auth/AuthEnable", json!({})).await;
     if enabled.get("error").is_some() {
-        clear(case).await;
         return;
     }
     case.call("Auth/AuthEnable", json!({})).await;
@@ -284,7 +89,6 @@ async fn a_life(case: &mut Case) {
     case.call("Auth/AuthStatus", json!({})).await;
     case.etcd.token = None;
     case.get("secret").await;
-    clear(case).await;
 }
 
 /// Without a token, and with one that is none.

@@ -1,14 +1,11 @@
 //! Compactions, and what is left of the past after one.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::cases;
-use crate::case::{Case, revision};
+use crate::case::Case;
 
-cases! {
-    leaves_nothing_before, is_physical, refuses_what_is_compacted, refuses_what_is_not_yet, of_a_removed_entry, stops_watches_of_the_past,
-    refuses_transactions_that_read_before,
-}
+cases! { leaves_nothing_before, refuses_what_is_compacted, refuses_what_is_not_yet, stops_watches_of_the_past }
 
 async fn compact(case: &mut Case, revision: i64) {
     case.call("KV/Compact", json!({ "revision": revision })).await;
@@ -40,12 +37,6 @@ async fn leaves_nothing_before(case: &mut Case) {
     case.call("KV/Range", json!({ "key": "a", "revision": 1 })).await;
 }
 
-async fn is_physical(case: &mut Case) {
-    let revisions = fill(case).await;
-    case.call("KV/Compact", json!({ "revision": revisions[3], "physical": true })).await;
-    read_all(case, &revisions).await;
-}
-
 async fn refuses_what_is_compacted(case: &mut Case) {
     let revisions = fill(case).await;
     compact(case, revisions[3]).await;
@@ -61,16 +52,6 @@ async fn refuses_what_is_not_yet(case: &mut Case) {
         compact(case, revision).await;
     }
     read_all(case, &revisions).await;
-}
-
-async fn of_a_removed_entry(case: &mut Case) {
-    let revisions = fill(case).await;
-    let removed = case.delete("a").await;
-    let later = case.put("d", "6").await;
-    compact(case, removed).await;
-    read_all(case, &[revisions[4], removed, later]).await;
-    case.put("a", "again").await;
-    case.get("a").await;
 }
 
 async fn stops_watches_of_the_past(case: &mut Case) {
@@ -90,18 +71,4 @@ async fn stops_watches_of_the_past(case: &mut Case) {
     watch.receive_events(case, 2).await;
     case.put("a", "6").await;
     watch.receive_events(case, 1).await;
-}
-
-async fn refuses_transactions_that_read_before(case: &mut Case) {
-    let revisions = fill(case).await;
-    compact(case, revisions[3]).await;
-    let read = |revision: i64| json!({ "request_range": { "key": "a", "revision": revision } });
-    let put = json!({ "request_put": { "key": "a", "value": "new" } });
-    for revision in [revisions[1], revisions[3], revisions[4]] {
-        case.call("KV/Txn", json!({ "success": [put, read(revision)] })).await;
-    }
-    let now: Value = case.get("a").await;
-    case.call("KV/Txn", json!({ "success": [put, read(revision(&now) + 1)] })).await;
-    case.call("KV/Txn", json!({ "failure": [read(revisions[1])] })).await;
-    case.get("a").await;
 }

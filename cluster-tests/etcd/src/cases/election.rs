@@ -6,8 +6,8 @@ use super::cases;
 use crate::case::Case;
 
 cases! {
-    takes_turns, campaigns_again, proclaims, proclaims_what_it_does_not_lead, has_no_leader, observes, resigns_what_it_does_not_lead,
-    refuses_a_lease_that_is_not_there, refuses_no_leader, follows_the_lease, begins_a_lease_of_its_own,
+    takes_turns, proclaims, proclaims_what_it_does_not_lead, observes, resigns_what_it_does_not_lead,
+    refuses_a_lease_that_is_not_there, follows_the_lease, begins_a_lease_of_its_own,
 }
 
 async fn campaign(case: &mut Case, lease: i64, value: &str) -> Value {
@@ -17,10 +17,6 @@ async fn campaign(case: &mut Case, lease: i64, value: &str) -> Value {
 
 async fn leader(case: &mut Case) -> Value {
     case.call("Election/Leader", json!({ "name": "e" })).await
-}
-
-async fn all(case: &mut Case) {
-    case.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await;
 }
 
 /// Waits until so many stand for it; false where the service is not there.
@@ -46,7 +42,7 @@ async fn takes_turns(case: &mut Case) {
     standing(case, 2).await;
     let third = case.begin("Election/Campaign", json!({ "name": "e", "lease": three, "value": "three" })).await;
     standing(case, 3).await;
-    all(case).await;
+    case.all().await;
     leader(case).await;
     case.call("Election/Resign", json!({ "leader": first["leader"] })).await;
     let second = case.finish(second).await;
@@ -56,15 +52,7 @@ async fn takes_turns(case: &mut Case) {
     leader(case).await;
     case.call("Election/Resign", json!({ "leader": third["leader"] })).await;
     leader(case).await;
-    all(case).await;
-}
-
-async fn campaigns_again(case: &mut Case) {
-    let lease = case.grant(60).await;
-    for value in ["one", "one", "two"] {
-        campaign(case, lease, value).await;
-        leader(case).await;
-    }
+    case.all().await;
 }
 
 async fn proclaims(case: &mut Case) {
@@ -84,13 +72,6 @@ async fn proclaims_what_it_does_not_lead(case: &mut Case) {
     let mut other = campaign(case, lease, "three").await;
     other["rev"] = json!("1");
     case.call("Election/Proclaim", json!({ "leader": other, "value": "four" })).await;
-    leader(case).await;
-}
-
-async fn has_no_leader(case: &mut Case) {
-    leader(case).await;
-    case.call("Election/Leader", json!({})).await;
-    case.put("e", "not one of it").await;
     leader(case).await;
 }
 
@@ -130,14 +111,7 @@ async fn refuses_a_lease_that_is_not_there(case: &mut Case) {
     for lease in [12_345, -1] {
         campaign(case, lease, "one").await;
     }
-    all(case).await;
-}
-
-async fn refuses_no_leader(case: &mut Case) {
-    for call in ["Election/Proclaim", "Election/Resign"] {
-        case.call(call, json!({})).await;
-        case.call(call, json!({ "leader": {} })).await;
-    }
+    case.all().await;
 }
 
 async fn follows_the_lease(case: &mut Case) {

@@ -6,10 +6,9 @@ use super::cases;
 use crate::case::Case;
 
 cases! {
-    grants, grants_an_id_of_its_own, grants_an_id_twice, grants_ids_at_the_ends, grants_lives_too_short, grants_lives_too_long,
-    grants_a_long_life, revokes, revokes_what_is_not_there, keeps_alive, keeps_alive_what_is_not_there, keeps_alive_over_one_stream,
-    tells_how_long, tells_of_what_is_not_there, lists, expires, does_not_expire_while_it_is_kept_alive, takes_a_revision_for_what_it_removes,
-    moves_entries_between_leases,
+    grants_an_id_of_its_own, grants_an_id_twice, grants_ids_at_the_ends, revokes_what_is_not_there, keeps_alive,
+    keeps_alive_what_is_not_there, keeps_alive_over_one_stream, tells_how_long, tells_of_what_is_not_there, expires,
+    does_not_expire_while_it_is_kept_alive, takes_a_revision_for_what_it_removes,
 }
 
 async fn grant(case: &mut Case, ttl: i64, id: i64) -> Value {
@@ -41,19 +40,6 @@ async fn put(case: &mut Case, key: &str, lease: i64) {
     case.call("KV/Put", json!({ "key": key, "value": "1", "lease": lease })).await;
 }
 
-async fn all(case: &mut Case) {
-    case.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await;
-}
-
-async fn grants(case: &mut Case) {
-    case.put("a", "1").await;
-    for ttl in [5, 60, 3_600] {
-        let id = case.grant(ttl).await;
-        time_to_live(case, id, true).await;
-    }
-    case.put("a", "2").await;
-}
-
 async fn grants_an_id_of_its_own(case: &mut Case) {
     let granted = grant(case, 60, 0x7001).await;
     if granted.get("error").is_some() {
@@ -63,7 +49,7 @@ async fn grants_an_id_of_its_own(case: &mut Case) {
     time_to_live(case, 0x7001, true).await;
     case.get("a").await;
     revoke(case, 0x7001).await;
-    all(case).await;
+    case.all().await;
     grant(case, 60, 0x7001).await;
     time_to_live(case, 0x7001, true).await;
 }
@@ -85,39 +71,6 @@ async fn grants_ids_at_the_ends(case: &mut Case) {
         case.get("a").await;
         revoke(case, id).await;
     }
-}
-
-async fn grants_lives_too_short(case: &mut Case) {
-    for ttl in [1, 0, -1, i64::MIN] {
-        grant(case, ttl, 0).await;
-    }
-}
-
-async fn grants_lives_too_long(case: &mut Case) {
-    for ttl in [9_000_000_001, i64::MAX] {
-        grant(case, ttl, 0).await;
-    }
-}
-
-async fn grants_a_long_life(case: &mut Case) {
-    for ttl in [86_400, 86_401, 9_000_000_000] {
-        grant(case, ttl, 0).await;
-    }
-}
-
-async fn revokes(case: &mut Case) {
-    let (one, other) = (case.grant(60).await, case.grant(60).await);
-    for (key, lease) in [("b", one), ("a", one), ("c", other)] {
-        put(case, key, lease).await;
-    }
-    revoke(case, one).await;
-    all(case).await;
-    revoke(case, one).await;
-    time_to_live(case, one, true).await;
-    // One with nothing on it.
-    let empty = case.grant(60).await;
-    revoke(case, empty).await;
-    case.put("d", "next").await;
 }
 
 async fn revokes_what_is_not_there(case: &mut Case) {
@@ -183,17 +136,6 @@ async fn tells_of_what_is_not_there(case: &mut Case) {
     time_to_live(case, id, false).await;
 }
 
-async fn lists(case: &mut Case) {
-    list(case).await;
-    let one = case.grant(60).await;
-    let other = case.grant(90).await;
-    list(case).await;
-    revoke(case, one).await;
-    list(case).await;
-    revoke(case, other).await;
-    list(case).await;
-}
-
 /// Waits for the removal by a watch, so that nothing depends on how long it takes.
 async fn expires(case: &mut Case) {
     let id = case.grant(2).await;
@@ -203,7 +145,7 @@ async fn expires(case: &mut Case) {
     watch.send(case, json!({ "create_request": { "key": "a", "range_end": "z" } }));
     watch.receive(case).await;
     watch.receive_events(case, 2).await;
-    all(case).await;
+    case.all().await;
     time_to_live(case, id, true).await;
     revoke(case, id).await;
     keep_alive(case, id).await;
@@ -246,17 +188,4 @@ async fn takes_a_revision_for_what_it_removes(case: &mut Case) {
     watch.send(case, json!({ "create_request": { "key": "a", "range_end": "z", "start_revision": first } }));
     watch.receive(case).await;
     watch.receive_events(case, 8).await;
-}
-
-async fn moves_entries_between_leases(case: &mut Case) {
-    let (one, other) = (case.grant(60).await, case.grant(60).await);
-    for lease in [one, other, one] {
-        put(case, "a", lease).await;
-        time_to_live(case, one, true).await;
-        time_to_live(case, other, true).await;
-    }
-    revoke(case, other).await;
-    case.get("a").await;
-    revoke(case, one).await;
-    case.get("a").await;
 }

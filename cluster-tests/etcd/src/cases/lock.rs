@@ -6,8 +6,8 @@ use super::cases;
 use crate::case::Case;
 
 cases! {
-    takes_turns, is_taken_again_by_who_has_it, lets_go_with_its_lease, refuses_a_lease_that_is_not_there, begins_a_lease_of_its_own,
-    unlocks_what_is_not_locked, names, is_an_entry_as_any_other, gives_up_waiting_with_its_lease,
+    takes_turns, is_taken_again_by_who_has_it, lets_go_with_its_lease, refuses_a_lease_that_is_not_there,
+    begins_a_lease_of_its_own, is_an_entry_as_any_other, gives_up_waiting_with_its_lease,
 }
 
 async fn lock(case: &mut Case, name: &str, lease: i64) -> Value {
@@ -16,10 +16,6 @@ async fn lock(case: &mut Case, name: &str, lease: i64) -> Value {
 
 async fn unlock(case: &mut Case, answer: &Value) {
     case.call("Lock/Unlock", json!({ "key": answer.get("key").and_then(Value::as_str).unwrap_or("none") })).await;
-}
-
-async fn all(case: &mut Case) {
-    case.call("KV/Range", json!({ "key": "\0", "range_end": "\0" })).await;
 }
 
 /// Waits until so many stand in the queue of a lock.
@@ -46,23 +42,23 @@ async fn takes_turns(case: &mut Case) {
     queued(case, "l", 2).await;
     let third = case.begin("Lock/Lock", json!({ "name": "l", "lease": three })).await;
     queued(case, "l", 3).await;
-    all(case).await;
+    case.all().await;
     unlock(case, &first).await;
     let second = case.finish(second).await;
-    all(case).await;
+    case.all().await;
     unlock(case, &second).await;
     let third = case.finish(third).await;
     unlock(case, &third).await;
-    all(case).await;
+    case.all().await;
 }
 
 async fn is_taken_again_by_who_has_it(case: &mut Case) {
     let lease = case.grant(60).await;
     let first = lock(case, "l", lease).await;
     lock(case, "l", lease).await;
-    all(case).await;
+    case.all().await;
     unlock(case, &first).await;
-    all(case).await;
+    case.all().await;
     lock(case, "l", lease).await;
 }
 
@@ -75,14 +71,14 @@ async fn lets_go_with_its_lease(case: &mut Case) {
     queued(case, "l", 2).await;
     case.call("Lease/LeaseRevoke", json!({ "ID": one })).await;
     case.finish(second).await;
-    all(case).await;
+    case.all().await;
 }
 
 async fn refuses_a_lease_that_is_not_there(case: &mut Case) {
     for lease in [12_345, -1] {
         lock(case, "l", lease).await;
     }
-    all(case).await;
+    case.all().await;
 }
 
 async fn begins_a_lease_of_its_own(case: &mut Case) {
@@ -100,22 +96,6 @@ async fn begins_a_lease_of_its_own(case: &mut Case) {
     case.call("Lease/LeaseTimeToLive", json!({ "ID": lease })).await;
     case.call("Lock/Unlock", json!({ "key": key })).await;
     case.call("Lease/LeaseTimeToLive", json!({ "ID": lease })).await;
-}
-
-async fn unlocks_what_is_not_locked(case: &mut Case) {
-    case.put("a", "1").await;
-    for key in ["none", "", "a"] {
-        case.call("Lock/Unlock", json!({ "key": key })).await;
-    }
-    all(case).await;
-}
-
-async fn names(case: &mut Case) {
-    let lease = case.grant(60).await;
-    for name in ["", "with/slash", "l/", "ä"] {
-        lock(case, name, lease).await;
-    }
-    all(case).await;
 }
 
 /// Who removes the entry has unlocked it.
@@ -140,7 +120,7 @@ async fn gives_up_waiting_with_its_lease(case: &mut Case) {
     let second = case.begin("Lock/Lock", json!({ "name": "l", "lease": two })).await;
     queued(case, "l", 2).await;
     case.call("Lease/LeaseRevoke", json!({ "ID": two })).await;
-    all(case).await;
+    case.all().await;
     unlock(case, &first).await;
     case.finish(second).await;
 }

@@ -1,4 +1,6 @@
 //! What keeps a cluster in order.
+//!
+//! The action of an alarm is never one that there is not: that ends the process of an etcd.
 
 use serde_json::{Value, json};
 
@@ -6,8 +8,8 @@ use super::cases;
 use crate::case::Case;
 
 cases! {
-    status, alarms, an_alarm_of_space, defragments, hashes, hashes_entries, hashes_entries_alike_on_all_members, sends_a_snapshot,
-    refuses_to_move_the_leader, downgrades, moves_the_leader,
+    status, an_alarm_of_space, hashes_entries_alike_on_all_members, sends_a_snapshot, refuses_to_move_the_leader,
+    downgrades, moves_the_leader,
 }
 
 async fn status(case: &mut Case) {
@@ -23,15 +25,6 @@ async fn status(case: &mut Case) {
     let leaders = leaders(case).await;
     let alike = leaders.iter().all(|leader| *leader == leaders[0]);
     case.note("Maintenance/Status", None, Some(json!({ "all name the same leader": alike })));
-}
-
-/// An action that is none ends the process of an etcd, so it is not asked for one.
-async fn alarms(case: &mut Case) {
-    for action in ["GET", "DEACTIVATE"] {
-        for alarm in ["NONE", "NOSPACE", "CORRUPT"] {
-            case.call("Maintenance/Alarm", json!({ "action": action, "alarm": alarm })).await;
-        }
-    }
 }
 
 /// While it is on, nothing is written; reads and removals go on.
@@ -57,29 +50,6 @@ async fn an_alarm_of_space(case: &mut Case) {
     case.call("Maintenance/Alarm", json!({ "action": "DEACTIVATE", "memberID": member, "alarm": "NOSPACE" })).await;
     case.call("Maintenance/Alarm", json!({ "action": "GET" })).await;
     case.put("a", "4").await;
-}
-
-async fn defragments(case: &mut Case) {
-    case.call("Maintenance/Defragment", json!({})).await;
-    case.put("a", "1").await;
-    case.call("Maintenance/Defragment", json!({})).await;
-    case.get("a").await;
-}
-
-async fn hashes(case: &mut Case) {
-    case.call("Maintenance/Hash", json!({})).await;
-}
-
-async fn hashes_entries(case: &mut Case) {
-    let first = case.put("a", "1").await;
-    let second = case.put("a", "2").await;
-    case.call("KV/Compact", json!({ "revision": first })).await;
-    let third = case.put("b", "3").await;
-    for revision in [0, third, second, first, third + 1_000, -1] {
-        case.call("Maintenance/HashKV", json!({ "revision": revision })).await;
-    }
-    case.call("KV/Compact", json!({ "revision": second })).await;
-    case.call("Maintenance/HashKV", json!({ "revision": first })).await;
 }
 
 async fn hashes_entries_alike_on_all_members(case: &mut Case) {

@@ -1,16 +1,13 @@
 //! Reads of entries.
+//!
+//! A read that is not linearizable comes after one that is: the server might not have heard of the writes yet.
 
 use serde_json::{Value, json};
 
 use super::cases;
 use crate::case::Case;
 
-cases! {
-    sorts_by_every_target, sorts_with_a_limit, sorts_an_old_revision, refuses_unknown_sorts, limits, limits_one_key, counts, keys_only,
-    filters_by_revisions, filters_by_two_revisions, filters_with_limits_and_counts, reads_the_past, reads_revisions_that_are_not_there,
-    reads_serializable, ends_of_ranges, ends_of_ranges_that_hold_nothing, bytes_that_are_no_text, values_of_some_size, an_empty_store,
-    entries_that_came_again,
-}
+cases! { sorts_with_a_limit, counts, filters_by_revisions, reads_revisions_that_are_not_there }
 
 const FROM_A: (&str, &str) = ("a", "\0");
 
@@ -33,15 +30,6 @@ async fn range(case: &mut Case, (key, end): (&str, &str), options: Value) {
     case.call("KV/Range", request).await;
 }
 
-async fn sorts_by_every_target(case: &mut Case) {
-    fill(case).await;
-    for target in 0..5 {
-        for order in 0..3 {
-            range(case, FROM_A, json!({ "sort_target": target, "sort_order": order })).await;
-        }
-    }
-}
-
 async fn sorts_with_a_limit(case: &mut Case) {
     fill(case).await;
     for target in 0..5 {
@@ -56,36 +44,6 @@ async fn sorts_with_a_limit(case: &mut Case) {
         json!({ "sort_target": "CREATE", "sort_order": "DESCEND", "limit": 1, "max_create_revision": 1 }),
     )
     .await;
-}
-
-async fn sorts_an_old_revision(case: &mut Case) {
-    let revisions = fill(case).await;
-    for target in 0..5 {
-        range(case, FROM_A, json!({ "revision": revisions[4], "sort_target": target, "sort_order": "DESCEND" })).await;
-    }
-}
-
-async fn refuses_unknown_sorts(case: &mut Case) {
-    case.put("a", "1").await;
-    for (target, order) in [(5, 0), (0, 3), (5, 3), (-1, 0), (0, -1)] {
-        range(case, FROM_A, json!({ "sort_target": target, "sort_order": order })).await;
-    }
-}
-
-async fn limits(case: &mut Case) {
-    fill(case).await;
-    for limit in [0, 1, 2, 4, 5, 6, 1_000_000, -1] {
-        range(case, FROM_A, json!({ "limit": limit })).await;
-    }
-    range(case, ("b", "d"), json!({ "limit": 1 })).await;
-    range(case, ("b\0", "\0"), json!({ "limit": 2 })).await;
-}
-
-async fn limits_one_key(case: &mut Case) {
-    fill(case).await;
-    for limit in [0, 1, 2] {
-        case.call("KV/Range", json!({ "key": "a", "limit": limit })).await;
-    }
 }
 
 async fn counts(case: &mut Case) {
@@ -107,17 +65,6 @@ async fn counts(case: &mut Case) {
     }
 }
 
-async fn keys_only(case: &mut Case) {
-    fill(case).await;
-    let lease = case.grant(60).await;
-    case.call("KV/Put", json!({ "key": "f", "value": "with a lease", "lease": lease })).await;
-    for options in [json!({}), json!({ "limit": 3 }), json!({ "sort_target": "VALUE", "sort_order": "ASCEND" })] {
-        let mut options = options;
-        options["keys_only"] = json!(true);
-        range(case, FROM_A, options).await;
-    }
-}
-
 const FILTERS: [&str; 4] = ["min_mod_revision", "max_mod_revision", "min_create_revision", "max_create_revision"];
 
 async fn filters_by_revisions(case: &mut Case) {
@@ -131,45 +78,6 @@ async fn filters_by_revisions(case: &mut Case) {
     }
 }
 
-async fn filters_by_two_revisions(case: &mut Case) {
-    let revisions = fill(case).await;
-    for (n, one) in FILTERS.iter().enumerate() {
-        for other in &FILTERS[n + 1..] {
-            let mut options = json!({});
-            options[one] = json!(revisions[3]);
-            options[other] = json!(revisions[6]);
-            range(case, FROM_A, options).await;
-        }
-    }
-}
-
-async fn filters_with_limits_and_counts(case: &mut Case) {
-    let revisions = fill(case).await;
-    for filter in FILTERS {
-        for options in [
-            json!({ "limit": 1 }),
-            json!({ "limit": 2 }),
-            json!({ "count_only": true }),
-            json!({ "keys_only": true, "limit": 3 }),
-        ] {
-            let mut options = options;
-            options[filter] = json!(revisions[3]);
-            range(case, FROM_A, options).await;
-        }
-    }
-}
-
-async fn reads_the_past(case: &mut Case) {
-    let mut revisions = fill(case).await;
-    revisions.push(case.delete("b").await);
-    revisions.push(case.delete("a").await);
-    revisions.push(case.put("a", "again").await);
-    for revision in revisions {
-        range(case, FROM_A, json!({ "revision": revision })).await;
-        case.call("KV/Range", json!({ "key": "a", "revision": revision })).await;
-    }
-}
-
 async fn reads_revisions_that_are_not_there(case: &mut Case) {
     let revision = case.put("a", "1").await;
     for revision in [0, -1, i64::MIN, revision + 1, revision + 1_000, i64::MAX] {
@@ -179,78 +87,5 @@ async fn reads_revisions_that_are_not_there(case: &mut Case) {
             range(case, FROM_A, options).await;
         }
     }
-    let _ = case.get("a").await;
-}
-
-/// Another server might not have heard of the writes yet, so this one is asked that has.
-async fn reads_serializable(case: &mut Case) {
-    let revisions = fill(case).await;
-    range(case, FROM_A, json!({})).await;
-    range(case, FROM_A, json!({ "serializable": true })).await;
-    range(case, FROM_A, json!({ "serializable": true, "revision": revisions[2], "limit": 1 })).await;
-    range(case, ("", ""), json!({ "serializable": true })).await;
-}
-
-async fn ends_of_ranges(case: &mut Case) {
-    fill(case).await;
-    for ends in [
-        ("a", ""),
-        ("a", "b"),
-        ("a", "a\0"),
-        ("b", "\0"),
-        ("\0", "\0"),
-        ("a", "zzz"),
-        ("\0", "b"),
-        ("c", "c\0"),
-        ("b\0", "d"),
-    ] {
-        range(case, ends, json!({})).await;
-    }
-}
-
-async fn ends_of_ranges_that_hold_nothing(case: &mut Case) {
-    fill(case).await;
-    for ends in
-        [("c", "a"), ("c", "c"), ("c", "\0\0"), ("z", "\0"), ("", ""), ("", "b"), ("", "\0"), ("\0", ""), ("x", "")]
-    {
-        range(case, ends, json!({})).await;
-    }
-}
-
-async fn bytes_that_are_no_text(case: &mut Case) {
-    for key in ["hex:00", "hex:0000", "hex:7f", "hex:80", "hex:ff", "hex:ff00", "hex:ffff", "ä", "\n"] {
-        case.put(key, key).await;
-    }
-    range(case, ("hex:00", "hex:00"), json!({})).await;
-    range(case, ("hex:80", "hex:ff"), json!({})).await;
-    range(case, ("hex:ff", "hex:00"), json!({})).await;
-    range(case, ("hex:ff", ""), json!({})).await;
-}
-
-async fn values_of_some_size(case: &mut Case) {
-    for (key, size) in [("a", 1_000), ("b", 10_000)] {
-        case.put(key, &"v".repeat(size)).await;
-    }
-    let _ = case.get("b").await;
-    range(case, FROM_A, json!({ "keys_only": true })).await;
-}
-
-async fn an_empty_store(case: &mut Case) {
-    for options in [json!({}), json!({ "count_only": true }), json!({ "limit": 1 }), json!({ "sort_order": "DESCEND" })]
-    {
-        range(case, ("\0", "\0"), options).await;
-    }
-    let _ = case.get("a").await;
-}
-
-async fn entries_that_came_again(case: &mut Case) {
-    case.put("a", "1").await;
-    case.put("a", "2").await;
-    let _ = case.get("a").await;
-    case.delete("a").await;
-    let _ = case.get("a").await;
-    case.put("a", "3").await;
-    let _ = case.get("a").await;
-    case.put("a", "4").await;
     let _ = case.get("a").await;
 }

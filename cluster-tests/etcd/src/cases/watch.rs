@@ -1,4 +1,7 @@
 //! Watches.
+//!
+//! A progress is asked for after a read of the same server, which has heard of the writes then. One watch stays where others are cancelled, so
+//! that what comes next shows that nothing came for them.
 
 use serde_json::{Value, json};
 
@@ -7,11 +10,8 @@ use crate::case::{Case, revision};
 use crate::stream::Stream;
 
 cases! {
-    a_key_and_a_range, ids, ids_that_are_taken, starts_in_the_past, starts_now, starts_in_the_future, starts_before_everything,
-    starts_at_a_revision_without_events, tells_the_entries_before, tells_the_entries_before_of_the_past, filters, unknown_filters, fragments,
-    progress_of_all, progress_with_nothing_watched, progress_before_the_start, asks_for_progress_by_itself, cancels, ranges, ranges_that_are_none, removed_ranges,
-    transactions_in_one_piece, expired_leases_in_one_piece, revoked_leases, many_watches_of_one_key, a_client_that_sends_nothing_more,
-    a_request_that_is_none, keeps_the_order_of_requests,
+    a_key_and_a_range, ids, starts_now, starts_in_the_future, filters, fragments, ranges, many_watches_of_one_key,
+    a_client_that_sends_nothing_more,
 }
 
 async fn create(case: &mut Case, watch: &mut Stream, request: Value) {
@@ -52,16 +52,6 @@ async fn ids(case: &mut Case) {
     watch.receive_by_watch(case, 7).await;
 }
 
-async fn ids_that_are_taken(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    for id in [5, 5, 1, 0, 0, 0, 1] {
-        create(case, &mut watch, json!({ "key": "a", "watch_id": id })).await;
-    }
-    watch.send(case, json!({ "cancel_request": { "watch_id": 5 } }));
-    watch.receive(case).await;
-    create(case, &mut watch, json!({ "key": "a", "watch_id": 5 })).await;
-}
-
 async fn fill(case: &mut Case) -> Vec<i64> {
     let mut revisions = Vec::new();
     for (key, value) in [("a", "1"), ("b", "1"), ("a", "2")] {
@@ -70,18 +60,6 @@ async fn fill(case: &mut Case) -> Vec<i64> {
     revisions.push(case.delete("a").await);
     revisions.push(case.put("a", "3").await);
     revisions
-}
-
-async fn starts_in_the_past(case: &mut Case) {
-    let revisions = fill(case).await;
-    let mut watch = case.open("Watch/Watch").await;
-    for (n, start) in revisions.iter().enumerate() {
-        create(case, &mut watch, json!({ "key": "a", "range_end": "z", "start_revision": start })).await;
-        watch.receive_events(case, 5 - n).await;
-    }
-    create(case, &mut watch, json!({ "key": "b", "start_revision": revisions[0] })).await;
-    watch.receive_events(case, 1).await;
-    barrier(case, &mut watch).await;
 }
 
 async fn starts_now(case: &mut Case) {
@@ -107,49 +85,6 @@ async fn starts_in_the_future(case: &mut Case) {
     watch.receive_events(case, 1).await;
 }
 
-async fn starts_before_everything(case: &mut Case) {
-    case.put("a", "1").await;
-    let mut watch = case.open("Watch/Watch").await;
-    for start in [-1, i64::MIN] {
-        create(case, &mut watch, json!({ "key": "a", "start_revision": start })).await;
-    }
-    create(case, &mut watch, json!({ "key": "a" })).await;
-}
-
-async fn starts_at_a_revision_without_events(case: &mut Case) {
-    case.put("a", "1").await;
-    let start = case.put("b", "1").await;
-    case.put("a", "2").await;
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "start_revision": start })).await;
-    watch.receive_events(case, 1).await;
-}
-
-async fn change(case: &mut Case) {
-    let lease = case.grant(60).await;
-    case.put("a", "1").await;
-    case.call("KV/Put", json!({ "key": "a", "value": "2", "lease": lease })).await;
-    case.delete("a").await;
-    case.put("a", "3").await;
-    let ops = json!([{ "request_delete_range": { "key": "a" } }, { "request_put": { "key": "b", "value": "4" } }]);
-    case.call("KV/Txn", json!({ "success": ops })).await;
-}
-
-async fn tells_the_entries_before(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "range_end": "z", "prev_kv": true })).await;
-    change(case).await;
-    watch.receive_events(case, 6).await;
-}
-
-async fn tells_the_entries_before_of_the_past(case: &mut Case) {
-    let first = case.put("a", "0").await;
-    change(case).await;
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "range_end": "z", "prev_kv": true, "start_revision": first })).await;
-    watch.receive_events(case, 7).await;
-}
-
 async fn filters(case: &mut Case) {
     let mut watch = case.open("Watch/Watch").await;
     for (id, filters) in [
@@ -165,14 +100,6 @@ async fn filters(case: &mut Case) {
     case.delete("a").await;
     watch.receive_by_watch(case, 2).await;
     barrier(case, &mut watch).await;
-}
-
-async fn unknown_filters(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "filters": [2] })).await;
-    create(case, &mut watch, json!({ "key": "a", "filters": [-1, 0] })).await;
-    case.put("a", "1").await;
-    watch.receive_events(case, 1).await;
 }
 
 /// Six large values in three revisions come in pieces, where they may and where they may not: how many there are is all that is of interest.
@@ -206,70 +133,6 @@ async fn fragments(case: &mut Case) {
     }
 }
 
-/// Each after a read of the same server, which has heard of the write then: as Kubernetes asks for it.
-async fn progress_of_all(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a" })).await;
-    create(case, &mut watch, json!({ "key": "b" })).await;
-    barrier(case, &mut watch).await;
-    for value in ["1", "2"] {
-        case.put("c", value).await;
-        case.get("c").await;
-        barrier(case, &mut watch).await;
-    }
-    case.put("a", "1").await;
-    watch.receive_events(case, 1).await;
-    barrier(case, &mut watch).await;
-}
-
-async fn progress_with_nothing_watched(case: &mut Case) {
-    case.put("a", "1").await;
-    let mut watch = case.open("Watch/Watch").await;
-    watch.send(case, json!({ "progress_request": {} }));
-    watch.receive_nothing(case).await;
-    create(case, &mut watch, json!({ "key": "a" })).await;
-    watch.send(case, json!({ "cancel_request": { "watch_id": 0 } }));
-    watch.receive(case).await;
-    watch.send(case, json!({ "progress_request": {} }));
-    watch.receive_nothing(case).await;
-}
-
-/// A watch that begins with the next revision has nothing behind it.
-async fn progress_before_the_start(case: &mut Case) {
-    let now = case.put("a", "1").await;
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "start_revision": now + 1 })).await;
-    watch.send(case, json!({ "progress_request": {} }));
-    watch.receive_nothing(case).await;
-}
-
-/// It comes after minutes, so all that is seen is that the flag does no harm.
-async fn asks_for_progress_by_itself(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "progress_notify": true })).await;
-    case.put("a", "1").await;
-    watch.receive_events(case, 1).await;
-}
-
-/// One stays, so that what comes next shows that nothing came for the others.
-async fn cancels(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    for (key, id) in [("a", 0), ("b", 9), ("c", 10)] {
-        create(case, &mut watch, json!({ "key": key, "watch_id": id })).await;
-    }
-    for (id, there) in [(7, false), (-1, false), (9, true), (9, false), (0, true), (0, false)] {
-        watch.send(case, json!({ "cancel_request": { "watch_id": id } }));
-        if there {
-            watch.receive(case).await;
-        }
-        barrier(case, &mut watch).await;
-    }
-    for key in ["a", "b", "c"] {
-        case.put(key, "1").await;
-    }
-    watch.receive_events(case, 1).await;
-}
-
 async fn ranges(case: &mut Case) {
     let mut watch = case.open("Watch/Watch").await;
     for (id, (key, end)) in
@@ -282,61 +145,6 @@ async fn ranges(case: &mut Case) {
     case.put("b", "1").await;
     watch.receive_by_watch(case, 3).await;
     barrier(case, &mut watch).await;
-}
-
-async fn ranges_that_are_none(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    for (key, end) in [("b", "a"), ("a", "a"), ("", ""), ("b\0", "b")] {
-        create(case, &mut watch, json!({ "key": key, "range_end": end, "watch_id": 4 })).await;
-    }
-    // What is wrong with the revision is said first.
-    create(case, &mut watch, json!({ "key": "b", "range_end": "a", "start_revision": -1 })).await;
-    create(case, &mut watch, json!({ "key": "a", "watch_id": 4 })).await;
-    create(case, &mut watch, json!({ "key": "a" })).await;
-}
-
-async fn removed_ranges(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    for key in ["c", "a", "b"] {
-        case.put(key, "1").await;
-    }
-    create(case, &mut watch, json!({ "key": "a", "range_end": "z", "prev_kv": true })).await;
-    case.call("KV/DeleteRange", json!({ "key": "a", "range_end": "z" })).await;
-    watch.receive(case).await;
-}
-
-async fn transactions_in_one_piece(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    case.put("b", "0").await;
-    create(case, &mut watch, json!({ "key": "a", "range_end": "z" })).await;
-    let put = |key: &str| json!({ "request_put": { "key": key, "value": "1" } });
-    let delete = json!({ "request_delete_range": { "key": "b" } });
-    let nested = json!({ "request_txn": { "success": [put("y"), put("d")] } });
-    case.call("KV/Txn", json!({ "success": [put("z"), put("c"), delete, nested, put("a")] })).await;
-    watch.receive(case).await;
-}
-
-async fn expired_leases_in_one_piece(case: &mut Case) {
-    let lease = case.grant(2).await;
-    for key in ["b", "a", "c"] {
-        case.call("KV/Put", json!({ "key": key, "value": "1", "lease": lease })).await;
-    }
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "range_end": "z", "prev_kv": true })).await;
-    watch.receive(case).await;
-    case.call("Lease/LeaseTimeToLive", json!({ "ID": lease, "keys": true })).await;
-    case.call("KV/Range", json!({ "key": "a", "range_end": "z" })).await;
-}
-
-async fn revoked_leases(case: &mut Case) {
-    let lease = case.grant(60).await;
-    for key in ["b", "a"] {
-        case.call("KV/Put", json!({ "key": key, "value": "1", "lease": lease })).await;
-    }
-    let mut watch = case.open("Watch/Watch").await;
-    create(case, &mut watch, json!({ "key": "a", "range_end": "z" })).await;
-    case.call("Lease/LeaseRevoke", json!({ "ID": lease })).await;
-    watch.receive(case).await;
 }
 
 async fn many_watches_of_one_key(case: &mut Case) {
@@ -359,22 +167,4 @@ async fn a_client_that_sends_nothing_more(case: &mut Case) {
     watch.close();
     case.put("a", "1").await;
     watch.receive_events(case, 1).await;
-}
-
-async fn a_request_that_is_none(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    watch.send(case, json!({}));
-    create(case, &mut watch, json!({ "key": "a" })).await;
-    watch.send(case, json!({}));
-    barrier(case, &mut watch).await;
-}
-
-async fn keeps_the_order_of_requests(case: &mut Case) {
-    let mut watch = case.open("Watch/Watch").await;
-    for id in [4, 2, 4, 8, 6] {
-        watch.send(case, json!({ "create_request": { "key": "a", "watch_id": id } }));
-    }
-    for _ in 0..5 {
-        watch.receive(case).await;
-    }
 }
