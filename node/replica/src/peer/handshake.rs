@@ -303,13 +303,13 @@ fn unknown_protocol(said: u16, known: Versions) -> String {
 
 /// Puts a [`Hello`] into its frame.
 pub fn hello_frame(hello: &Hello) -> Outgoing {
-    let record = codec::encode(&v1::Hello::from(hello));
+    let record = codec::encode(&v1::Hello::from(hello.clone()));
     Outgoing::whole(FrameKind::Hello, 0, prefixed(hello.protocol, record))
 }
 
 /// Puts a [`Welcome`] into its frame.
 pub fn welcome_frame(welcome: &Welcome) -> Outgoing {
-    let record = codec::encode(&v1::Welcome::from(welcome));
+    let record = codec::encode(&v1::Welcome::from(welcome.clone()));
     Outgoing::whole(FrameKind::Welcome, 0, prefixed(welcome.protocol, record))
 }
 
@@ -415,7 +415,7 @@ mod tests {
     fn a_refusal_that_is_not_of_the_id_has_the_bytes_that_it_had() {
         for before in [None, Some("no".to_owned())] {
             let refusal = before.clone().map(Refusal::from);
-            assert_eq!(codec::encode(&v1::Refusal::from(refusal.as_ref())), codec::encode(&before));
+            assert_eq!(codec::encode(&v1::Refusal::from(refusal)), codec::encode(&before));
         }
     }
 
