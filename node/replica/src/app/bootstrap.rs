@@ -326,7 +326,7 @@ fn is_elsewhere(service: &Service, id: NodeId, addr: &str) -> bool {
 async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refused> {
     let others = list.iter().filter(|(id, addr)| is_elsewhere(service, **id, addr));
     let questions = others.map(|(id, addr)| async move {
-        (*id, app.peers().ask_whoever_is_at(addr, PeerRequest::Hello, Instant::now() + ASK).await)
+        (*id, app.peers().ask_at(addr, None, PeerRequest::Hello, Instant::now() + ASK).await)
     });
     let mut hellos = BTreeMap::new();
     for (id, answer) in join_all(questions).await {
@@ -369,7 +369,7 @@ async fn found(
     let cluster_id = cluster_id.unwrap_or_else(rand::random);
     record(service, cluster_id).await?;
     for (id, addr) in list.iter().filter(|(id, _)| **id != app.node_id()) {
-        match app.peers().ask_at(addr, *id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
+        match app.peers().ask_at(addr, Some(*id), PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
             Ok(PeerResponse::Done) => {}
             Ok(PeerResponse::Refused { reason }) => {
                 return Err(Refused::whole(format!("node {id} refuses adoption: {reason}")));
@@ -408,7 +408,7 @@ async fn join(
         }
     };
     for (id, addr) in through {
-        match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
+        match app.peers().ask_at(addr, Some(*id), question.clone(), Instant::now() + JOIN).await {
             Ok(PeerResponse::Done) => return Ok(()),
             Ok(PeerResponse::TryAgain) => {
                 tokio::time::sleep(ASK_AGAIN).await;

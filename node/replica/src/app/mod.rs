@@ -194,13 +194,13 @@ impl App {
             Arc::clone(&integrity),
             parts.is_recovered,
         ));
-        let write = Arc::new(WritePath::new(
-            parts.proposer,
-            Arc::clone(&view),
-            Arc::clone(&reads),
-            Arc::clone(&space),
-            parts.slow,
-        ));
+        let write = Arc::new(WritePath {
+            proposer: parts.proposer,
+            view: Arc::clone(&view),
+            reads: Arc::clone(&reads),
+            space: Arc::clone(&space),
+            slow: parts.slow,
+        });
         let locks = Arc::new(LockTurns::new(
             node_id,
             state.clone(),
@@ -211,13 +211,18 @@ impl App {
             parts.lock_queues,
         ));
         let upkeep = Upkeep {
-            snapshots: Snapshots::new(raft.clone(), state.clone(), Arc::clone(&space), parts.snapshot_request),
-            backups: Backups::new(state, Arc::clone(&identity), parts.backups),
+            snapshots: Snapshots {
+                raft: raft.clone(),
+                state: state.clone(),
+                space: Arc::clone(&space),
+                request: parts.snapshot_request,
+            },
+            backups: Backups { state, identity: Arc::clone(&identity), ledger: parts.backups },
             archive: parts.archive,
             tls: parts.tls,
             level_known: parts.level_known,
         };
-        let sessions = Sessions::new(parts.renewals, Arc::clone(&reads));
+        let sessions = Sessions { renewals: parts.renewals, reads: Arc::clone(&reads) };
         let members = Members::new(identity, view, peers, parts.join_policy);
         let (candidacy, halt, wall_clocks) = (parts.candidacy, parts.halt, parts.wall_clocks);
         let stopping = AtomicBool::new(false);
