@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use openraft::network::RPCOption;
 use openraft::raft::{
     AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderError, TransferLeaderRequest,
     TransferLeaderResponse, VoteRequest, VoteResponse,
@@ -69,6 +70,11 @@ pub fn request(from: u64, to: u64, bytes: usize) -> Request {
 
 pub fn last_of(request: &Request) -> Option<LogId> {
     request.entries.last().map(|entry| entry.log_id).or(request.prev_log_id)
+}
+
+/// As long as no test waits.
+pub fn option() -> RPCOption {
+    RPCOption::new(Duration::from_secs(4))
 }
 
 type Handler = Box<dyn Fn(PeerInfo, PeerRequest) -> BoxFuture<'static, PeerResponse> + Send + Sync>;
@@ -250,8 +256,7 @@ impl Setup {
     }
 
     pub async fn start(self) -> Node {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap().to_string();
+        let (listener, addr) = bound().await;
         let identity = Identity { cluster_id: self.cluster, node_id: self.id, incarnation: incarnation(self.id) };
         let identity = Arc::new(ArcSwap::from_pointee(identity));
         let member =
@@ -293,6 +298,13 @@ impl Setup {
     }
 }
 
+/// The port of a server of the test's own, and its address.
+pub async fn bound() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    (listener, addr)
+}
+
 pub async fn node(id: u64) -> Node {
     Setup::new(id).start().await
 }
@@ -300,6 +312,11 @@ pub async fn node(id: u64) -> Node {
 impl Node {
     pub fn member(&self) -> Member {
         Member { peer_addr: self.addr.clone(), client_addr: String::new(), incarnation: incarnation(self.id) }
+    }
+
+    /// Has become part of the cluster.
+    pub fn adopt(&self) {
+        self.identity.store(Identity { cluster_id: CLUSTER, ..self.identity.load().as_ref().clone() }.into());
     }
 
     /// Takes all permits, so that requests stay unanswered until some are added.
