@@ -33,7 +33,7 @@ use quorate_node_core::unix_socket::UnixSocket;
 use quorate_node_port::{ServeSettings, route_templates, serve};
 use quorate_node_replica::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use quorate_node_replica::app::backup::{BackupLedger, BackupSamples};
-use quorate_node_replica::app::bootstrap::{self, NoMember, Refused};
+use quorate_node_replica::app::bootstrap::{self, NoMember};
 use quorate_node_replica::app::candidacy::{Candidacy, Timing};
 use quorate_node_replica::app::integrity::{self, Integrity};
 use quorate_node_replica::app::log_trimmer::LogBounds;
@@ -92,12 +92,6 @@ pub struct ServerError(pub String);
 impl ServerError {
     fn of(error: impl std::fmt::Display) -> Self {
         Self(error.to_string())
-    }
-}
-
-impl From<Refused> for ServerError {
-    fn from(refused: Refused) -> Self {
-        Self(refused.reason)
     }
 }
 
@@ -721,7 +715,7 @@ impl Node {
         };
         match why {
             why if has_spare_ids && is_of_the_id && !has_voted && !has_entries => Ended::Renumbered(why.to_string()),
-            NoMember::Refused(refused) => ServerError::from(refused).into(),
+            NoMember::Refused(refused) => ServerError(refused.reason).into(),
             NoMember::Removed => Ended::Removed(members::removed::explain(config.node_id)),
         }
     }

@@ -32,6 +32,13 @@ macro_rules! settings {
             fn over(self, under: Self) -> Self {
                 Self { $($field: self.$field.or(under.$field)),* }
             }
+
+            /// The names of those that are given and whose names begin so, in the order of the table.
+            pub(super) fn given(&self, prefix: &str) -> Vec<&'static str> {
+                let all = [$((stringify!($field), self.$field.is_some())),*];
+                let given = all.into_iter().filter(|(name, is_given)| *is_given && name.starts_with(prefix));
+                given.map(|(name, _)| name).collect()
+            }
         }
     };
 }

@@ -233,13 +233,7 @@ fn backups(args: &mut Args, faults: &mut Faults) -> Option<BackupSchedule> {
     let every = faults.millis("backup_every_ms", every_ms, 1_000, 365 * DAY_MS);
     let keep = faults.size("backup_keep", keep, 1, 1_000_000);
     let Some(dir) = args.backup_dir.take() else {
-        let given = [
-            ("backup_every_ms", args.backup_every_ms.is_some()),
-            ("backup_keep", args.backup_keep.is_some()),
-            ("backup_recipients", args.backup_recipients.is_some()),
-            ("backup_mac_key", args.backup_mac_key.is_some()),
-        ];
-        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+        for field in args.given("backup_") {
             faults.add(field, "there are no backups without a directory; say --backup-dir DIR too");
         }
         return None;

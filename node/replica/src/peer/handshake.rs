@@ -58,12 +58,13 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn of_the_id(reason: String) -> Self {
+    /// Under another id it may be otherwise.
+    pub(crate) fn of_the_id(reason: String) -> Self {
         Self { reason, is_of_the_id: true }
     }
 
     /// The same, with who says it.
-    pub(super) fn by(self, whom: impl std::fmt::Display) -> Self {
+    pub(crate) fn by(self, whom: impl std::fmt::Display) -> Self {
         Self { reason: format!("{whom}: {}", self.reason), ..self }
     }
 }
