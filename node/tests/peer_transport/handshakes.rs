@@ -224,7 +224,7 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
 #[tokio::test]
 async fn a_silent_connection_is_closed_at_the_handshake_deadline() {
     let mut setup = Setup::new(2);
-    setup.timings.handshake_ms = 50;
+    setup.timings.handshake = Duration::from_millis(50);
     let two = setup.start().await;
     let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     assert_eq!(read_to_the_end(&mut stream).await, b"");
@@ -281,7 +281,7 @@ async fn whoever_is_no_node_refuses_nobody() {
 #[tokio::test]
 async fn a_server_that_is_no_quorate_node_is_refused_and_a_silent_one_given_up() {
     let mut setup = Setup::new(1);
-    setup.timings.handshake_ms = 100;
+    setup.timings.handshake = Duration::from_millis(100);
     let one = setup.start().await;
     let (listener, addr) = bound().await;
     let accepting = tokio::spawn(async move {

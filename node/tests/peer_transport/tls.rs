@@ -131,7 +131,7 @@ async fn an_expired_certificate_is_refused() {
 #[tokio::test]
 async fn nodes_with_and_without_tls_do_not_talk() {
     let (_dir, authority) = authority();
-    let timings = PeerTimings { handshake_ms: 500, ..Setup::new(1).timings };
+    let timings = PeerTimings { handshake: Duration::from_millis(500), ..Setup::new(1).timings };
     let (plain, secured) = (Setup { timings, ..Setup::new(1) }.start().await, secured(&authority, 2, 2).await);
     let reason = failure(&secured, &plain, Some(1)).await;
     assert!(reason.contains("TLS handshake failed") && reason.contains("both nodes need --peer-tls-cert"), "{reason}");
