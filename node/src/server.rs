@@ -623,7 +623,7 @@ impl Node {
         // Raft first: whoever asks this node from here on must find the membership that its log holds, or a wiped peer
         // could pass for a fresh one.
         if built.run(config, &peers, candidacy.clone(), &mut tasks).await? {
-            app.doubt_disk();
+            app.reads().doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
         let raft_rpc: Arc<dyn RaftRpc> =
@@ -639,7 +639,7 @@ impl Node {
         let timing = Timing { lease: config.lease(), step: config.heartbeat };
         watchdog::spawn_in(&mut tasks, async move { candidacy.run(ends, &view, timing).await });
         let recovering = app.clone();
-        watchdog::spawn_in(&mut tasks, async move { recovering.recover().await });
+        watchdog::spawn_in(&mut tasks, async move { recovering.reads().recover().await });
         let bounds = LogBounds {
             bytes_max: config.log_bytes_max,
             keep_entries: config.keep_log_entries,
@@ -758,7 +758,7 @@ impl Node {
         self.all_end.cancel();
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
-        let is_recovered = self.app.is_recovered();
+        let is_recovered = self.app.reads().is_recovered();
         let (state, log, traces, audit) = (self.state, self.log, self.traces, self.audit);
         let flushed = background::blocking(move || {
             let durable = state.flush().map_err(|fault| fault.to_string())?;
@@ -835,7 +835,7 @@ async fn follow(raft: Raft, view: Arc<View>, peers: Arc<Peers>) {
 async fn keep_ballast(app: App) {
     loop {
         tokio::time::sleep(BALLAST_EVERY).await;
-        match app.restore_ballast().await {
+        match app.space().restore_ballast().await {
             Ok(()) => {}
             Err(error) => tracing::warn!(%error, "the ballast file could not be made again"),
         }

@@ -181,7 +181,7 @@ async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> 
             Err(refused) => return Err(refused),
         }
         if is_part_of_a_quorum(app) {
-            app.trust_disk();
+            app.reads().trust_disk();
         }
         if strangers.is_empty() {
             return Ok(());
@@ -330,7 +330,7 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
         }
     }
     if !hellos.is_empty() {
-        app.trust_disk();
+        app.reads().trust_disk();
     }
     Ok(hellos)
 }
