@@ -35,7 +35,7 @@ pub fn greeting(config: &Config) -> OnStarted {
 /// Returns once the node answers a linearizable read.
 async fn serves(app: &App) {
     while app.unready_reason().is_some()
-        || app.read_barrier(Consistency::Linearizable, Instant::now() + LOOK_MAX).await.is_err()
+        || app.reads().barrier(Consistency::Linearizable, Instant::now() + LOOK_MAX).await.is_err()
     {
         tokio::time::sleep(LOOK_EVERY).await;
     }

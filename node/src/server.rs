@@ -33,7 +33,7 @@ use quorate_node_core::unix_socket::UnixSocket;
 use quorate_node_port::{ServeSettings, route_templates, serve};
 use quorate_node_replica::app::archive::{self, ArchiveLedger, ArchiveSamples};
 use quorate_node_replica::app::backup::{BackupLedger, BackupSamples};
-use quorate_node_replica::app::bootstrap::{self, NoMember, Refused};
+use quorate_node_replica::app::bootstrap::{self, NoMember};
 use quorate_node_replica::app::candidacy::{Candidacy, Timing};
 use quorate_node_replica::app::integrity::{self, Integrity};
 use quorate_node_replica::app::log_trimmer::LogBounds;
@@ -92,12 +92,6 @@ pub struct ServerError(pub String);
 impl ServerError {
     fn of(error: impl std::fmt::Display) -> Self {
         Self(error.to_string())
-    }
-}
-
-impl From<Refused> for ServerError {
-    fn from(refused: Refused) -> Self {
-        Self(refused.reason)
     }
 }
 
@@ -629,7 +623,7 @@ impl Node {
         // Raft first: whoever asks this node from here on must find the membership that its log holds, or a wiped peer
         // could pass for a fresh one.
         if built.run(config, &peers, candidacy.clone(), &mut tasks).await? {
-            app.doubt_disk();
+            app.reads().doubt_disk();
         }
         assert!(service.app.set(app.clone()).is_ok(), "the app is set once");
         let raft_rpc: Arc<dyn RaftRpc> =
@@ -645,7 +639,7 @@ impl Node {
         let timing = Timing { lease: config.lease(), step: config.heartbeat };
         watchdog::spawn_in(&mut tasks, async move { candidacy.run(ends, &view, timing).await });
         let recovering = app.clone();
-        watchdog::spawn_in(&mut tasks, async move { recovering.recover().await });
+        watchdog::spawn_in(&mut tasks, async move { recovering.reads().recover().await });
         let bounds = LogBounds {
             bytes_max: config.log_bytes_max,
             keep_entries: config.keep_log_entries,
@@ -721,7 +715,7 @@ impl Node {
         };
         match why {
             why if has_spare_ids && is_of_the_id && !has_voted && !has_entries => Ended::Renumbered(why.to_string()),
-            NoMember::Refused(refused) => ServerError::from(refused).into(),
+            NoMember::Refused(refused) => ServerError(refused.reason).into(),
             NoMember::Removed => Ended::Removed(members::removed::explain(config.node_id)),
         }
     }
@@ -764,7 +758,7 @@ impl Node {
         self.all_end.cancel();
         self.tasks.abort_all();
         while self.tasks.join_next().await.is_some() {}
-        let is_recovered = self.app.is_recovered();
+        let is_recovered = self.app.reads().is_recovered();
         let (state, log, traces, audit) = (self.state, self.log, self.traces, self.audit);
         let flushed = background::blocking(move || {
             let durable = state.flush().map_err(|fault| fault.to_string())?;
@@ -841,7 +835,7 @@ async fn follow(raft: Raft, view: Arc<View>, peers: Arc<Peers>) {
 async fn keep_ballast(app: App) {
     loop {
         tokio::time::sleep(BALLAST_EVERY).await;
-        match app.restore_ballast().await {
+        match app.space().restore_ballast().await {
             Ok(()) => {}
             Err(error) => tracing::warn!(%error, "the ballast file could not be made again"),
         }

@@ -67,7 +67,7 @@ def gib(text):
 
 def default(arguments, setting):
     """The default of a setting, as its help has it."""
-    help_text = re.search(r"((?:    ///[^\n]*\n)+)    #\[arg\(long, env = \"" + setting + '"', arguments).group(1)
+    help_text = re.search(r"((?:    ///[^\n]*\n)+)    \w+: \w+ = \"" + setting + '"', arguments).group(1)
     return int(re.search(r"\[default: (\d+)", " ".join(help_text.split())).group(1))
 
 
@@ -88,7 +88,7 @@ def check_probes(where, container):
 
 
 def check_settings(where, container, arguments):
-    known = set(re.findall(r'env = "(QUORATE_\w+)"', arguments))
+    known = set(re.findall(r' = "(QUORATE_\w+)"', arguments))
     given = {each["name"] for each in container["env"]}
     if unknown := {name for name in given if name.startswith("QUORATE_")} - known:
         fault(where, f"settings that no node has: {sorted(unknown)}")

@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::{StreamExt, TryFutureExt};
 use quorate_etcd_api::election::{
     CampaignRequest, CampaignResponse, LeaderKey, LeaderRequest, LeaderResponse, ProclaimRequest, ProclaimResponse,
     ResignRequest, ResignResponse,
@@ -21,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::contend::{self, Place};
-use crate::status::Status;
+use crate::status::{Flow, Status};
 use crate::{kv, watch};
 
 const NO_LEADER: &str = "election: no leader";
@@ -92,24 +91,15 @@ async fn first(call: &Call, name: &[u8]) -> Result<(ResponseHeader, Option<KeyVa
 }
 
 /// Tells who leads, and of each change.
-pub fn observe(
-    call: Arc<Call>,
-    mut requests: BoxStream<'static, Result<LeaderRequest, Status>>,
-    stop: CancellationToken,
-) -> BoxStream<'static, Result<LeaderResponse, Status>> {
+pub fn observe(call: Arc<Call>, mut requests: Flow<LeaderRequest>, stop: CancellationToken) -> Flow<LeaderResponse> {
     let begun = async move {
         let request = requests.next().await.unwrap_or_else(|| Ok(LeaderRequest::default()))?;
-        Ok::<_, Status>(Observer::new(call, request.name))
-    };
-    let answers = futures::stream::once(begun).flat_map(|observer| match observer {
-        Err(status) => futures::stream::iter([Err(status)]).boxed(),
-        Ok(observer) => futures::stream::try_unfold(observer, |mut observer| async {
+        Ok::<_, Status>(futures::stream::try_unfold(Observer::new(call, request.name), |mut observer| async {
             let next = observer.next().await?;
-            Ok(next.map(|leader| (leader, observer)))
-        })
-        .boxed(),
-    });
-    answers.take_until(stop.cancelled_owned()).boxed()
+            Ok::<_, Status>(next.map(|leader| (leader, observer)))
+        }))
+    };
+    begun.try_flatten_stream().take_until(stop.cancelled_owned()).boxed()
 }
 
 /// Somebody who wants to know who leads.
@@ -124,7 +114,7 @@ struct Observer {
 struct Watched {
     /// Whether it is the key of who leads; else it is those of all who might, and nobody does.
     is_of_leader: bool,
-    responses: BoxStream<'static, Result<WatchResponse, Status>>,
+    responses: Flow<WatchResponse>,
 }
 
 impl Observer {
@@ -171,7 +161,7 @@ impl Observer {
         self.told.push_back(LeaderResponse { header: Some(header), kv: Some(leader) });
     }
 
-    fn watch(&self, request: WatchCreateRequest) -> BoxStream<'static, Result<WatchResponse, Status>> {
+    fn watch(&self, request: WatchCreateRequest) -> Flow<WatchResponse> {
         watch::open_one(Arc::clone(&self.call), request)
     }
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::{StreamExt, TryFutureExt};
 use quorate_etcd_api::Error;
 use quorate_etcd_api::kv::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse, PutRequest, PutResponse,
@@ -23,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::header::{header, header_now};
 use crate::parts::Parts;
-use crate::status::{Status, known};
+use crate::status::{Flow, Status, known};
 use crate::txn::{Planned, Shows};
 use crate::{past, range, status, txn};
 
@@ -114,25 +113,20 @@ pub async fn txn(call: &Call, request: TxnRequest) -> Result<TxnResponse, Status
 /// Reads a range in parts.
 pub fn range_stream(
     call: Arc<Call>,
-    mut requests: BoxStream<'static, Result<RangeRequest, Status>>,
+    mut requests: Flow<RangeRequest>,
     stop: CancellationToken,
-) -> BoxStream<'static, Result<RangeStreamResponse, Status>> {
-    let first = async move {
+) -> Flow<RangeStreamResponse> {
+    let begun = async move {
         let request = requests.next().await.unwrap_or_else(|| Ok(RangeRequest::default()))?;
-        Ok::<_, Status>((call, Parts::new(request)))
-    };
-    let parts = futures::stream::once(first).flat_map(|begun| match begun {
-        Err(status) => futures::stream::iter([Err(status)]).boxed(),
-        Ok((call, parts)) => futures::stream::try_unfold(parts, move |mut parts| {
+        Ok::<_, Status>(futures::stream::try_unfold(Parts::new(request), move |mut parts| {
             let call = Arc::clone(&call);
             async move {
                 let part = parts.next(&call).await?;
-                Ok(part.map(|part| (RangeStreamResponse { range_response: Some(part) }, parts)))
+                Ok::<_, Status>(part.map(|part| (RangeStreamResponse { range_response: Some(part) }, parts)))
             }
-        })
-        .boxed(),
-    });
-    parts.take_until(stop.cancelled_owned()).boxed()
+        }))
+    };
+    begun.try_flatten_stream().take_until(stop.cancelled_owned()).boxed()
 }
 
 /// Drops all that is older than a revision, and answers once it is gone.

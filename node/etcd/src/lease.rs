@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use quorate_etcd_api::Error;
 use quorate_etcd_api::lease::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseLeasesRequest,
@@ -25,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::header::header;
 use crate::paged;
-use crate::status::{self, Status, known};
+use crate::status::{self, Flow, Status, known};
 
 /// Longest time to live that etcd takes.
 const TTL_MAX: i64 = 9_000_000_000;
@@ -87,9 +86,9 @@ pub async fn revoke(call: &Call, request: LeaseRevokeRequest) -> Result<LeaseRev
 /// Lets leases live on: an answer for each question.
 pub fn keep_alives(
     call: Arc<Call>,
-    requests: BoxStream<'static, Result<LeaseKeepAliveRequest, Status>>,
+    requests: Flow<LeaseKeepAliveRequest>,
     stop: CancellationToken,
-) -> BoxStream<'static, Result<LeaseKeepAliveResponse, Status>> {
+) -> Flow<LeaseKeepAliveResponse> {
     requests
         .then(move |request| {
             let call = Arc::clone(&call);

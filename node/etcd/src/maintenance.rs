@@ -9,7 +9,6 @@ use std::task::{Poll, ready};
 
 use bytes::Bytes;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use quorate_api::{MemberView, StatusAnswer};
 use quorate_etcd_api::Error;
 use quorate_etcd_api::maintenance::{
@@ -34,7 +33,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::header::{header, header_now};
 use crate::past::revision_of;
-use crate::status::{Status, known};
+use crate::status::{Flow, Status, known};
 
 /// Tells of this node.
 pub async fn status(call: &Call, _: StatusRequest) -> Result<StatusResponse, Status> {
@@ -170,20 +169,14 @@ pub async fn move_leader(call: &Call, request: MoveLeaderRequest) -> Result<Move
 }
 
 /// Gives the whole state out, as a backup of ours.
-pub fn snapshot(
-    call: Arc<Call>,
-    _: BoxStream<'static, Result<SnapshotRequest, Status>>,
-    stop: CancellationToken,
-) -> BoxStream<'static, Result<SnapshotResponse, Status>> {
+pub fn snapshot(call: Arc<Call>, _: Flow<SnapshotRequest>, stop: CancellationToken) -> Flow<SnapshotResponse> {
     futures::stream::once(begin_snapshot(call))
         .flat_map(|begun| begun.unwrap_or_else(|status| futures::stream::iter([Err(status)]).boxed()))
         .take_until(stop.cancelled_owned())
         .boxed()
 }
 
-type Snapshots = BoxStream<'static, Result<SnapshotResponse, Status>>;
-
-async fn begin_snapshot(call: Arc<Call>) -> Result<Snapshots, Status> {
+async fn begin_snapshot(call: Arc<Call>) -> Result<Flow<SnapshotResponse>, Status> {
     let place = backup::place(&call)?;
     let all = requirement::on_prefix(Permission::Backup, b"");
     call.caller().admit_read(Consistency::Linearizable, call.deadline, &all).await?;

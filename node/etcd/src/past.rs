@@ -39,6 +39,9 @@ enum Missed {
     TooMuch,
 }
 
+/// What a read on this node came to.
+type Looked = Result<Result<Found, Missed>, StateFault>;
+
 /// How much a read may hold.
 #[derive(Clone, Copy)]
 struct Room {
@@ -153,13 +156,7 @@ fn answer(call: &Call, found: Found, revision: Option<Revision>, before: Revisio
     RangeResponse { header: Some(header(&call.api, at)), kvs: kvs.collect(), count: count as i64, more }
 }
 
-fn one(
-    backend: &SharedNode,
-    key: &Key,
-    step: &ListStep,
-    revision: Option<Revision>,
-    room: Room,
-) -> Result<Result<Found, Missed>, StateFault> {
+fn one(backend: &SharedNode, key: &Key, step: &ListStep, revision: Option<Revision>, room: Room) -> Looked {
     let read = match revision {
         None => backend.get(key)?,
         Some(revision) => match backend.get_at(key, revision)? {
@@ -187,12 +184,7 @@ fn is_in_order(step: &ListStep) -> bool {
     step.order == ListOrder::BY_KEY && step.filter == RevisionFilter::ALL
 }
 
-fn many(
-    backend: &SharedNode,
-    step: &ListStep,
-    revision: Option<Revision>,
-    room: Room,
-) -> Result<Result<Found, Missed>, StateFault> {
+fn many(backend: &SharedNode, step: &ListStep, revision: Option<Revision>, room: Room) -> Looked {
     let query = |limit: usize, revision: Option<Revision>| ListQuery {
         start: step.range.start().to_vec(),
         end: step.range.end().map(<[u8]>::to_vec),

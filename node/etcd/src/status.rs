@@ -5,12 +5,16 @@
 use std::ops::Deref;
 
 use axum::response::Response;
+use futures::stream::BoxStream;
 use quorate_api::{Applied, ErrorCode};
 use quorate_etcd_api::Error;
 use quorate_machine::types::{Outcome, Rejection, Reply, Revision, TxnFault, TxnRefusal};
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::propose;
 use tonic::Code;
+
+/// Messages of a stream, either way; the last one may be how it failed.
+pub type Flow<T> = BoxStream<'static, Result<T, Status>>;
 
 /// How a call failed: what gRPC calls so. A type of this crate, since what the gateway says went wrong becomes one.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::stream::{BoxStream, Stream, StreamExt};
+use futures::stream::{Stream, StreamExt};
 use quorate_etcd_api::entry::Event;
 use quorate_etcd_api::watch::{
     WatchCreateRequest, WatchCreateRequestFilterType, WatchRequest, WatchRequestRequestUnion, WatchResponse,
@@ -32,7 +32,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use crate::header::header;
 use crate::range;
 use crate::roused::Roused;
-use crate::status::{Status, known};
+use crate::status::{Flow, Status, known};
 use crate::watcher::{Step, View, Watcher};
 
 /// After how long of silence those are told how far they are that asked for it.
@@ -43,17 +43,13 @@ const EMPTY_RANGE: &str = "mvcc: watcher range is empty";
 const DUPLICATE_ID: &str = "mvcc: duplicate watch ID provided on the WatchStream";
 
 /// Watches keys.
-pub fn open(
-    call: Arc<Call>,
-    requests: BoxStream<'static, Result<WatchRequest, Status>>,
-    stop: CancellationToken,
-) -> BoxStream<'static, Result<WatchResponse, Status>> {
+pub fn open(call: Arc<Call>, requests: Flow<WatchRequest>, stop: CancellationToken) -> Flow<WatchResponse> {
     Watches::new(call, requests, stop).boxed()
 }
 
 /// Opens the one watch of a call that is no Watch. The stream ends with that watch, with a status that says why. It is never `Cancelled`, which
 /// clients take for their own doing.
-pub fn open_one(call: Arc<Call>, request: WatchCreateRequest) -> BoxStream<'static, Result<WatchResponse, Status>> {
+pub fn open_one(call: Arc<Call>, request: WatchCreateRequest) -> Flow<WatchResponse> {
     let create = WatchRequest { request_union: Some(WatchRequestRequestUnion::CreateRequest(request)) };
     let requests = futures::stream::once(async { Ok(create) }).chain(futures::stream::pending()).boxed();
     Watches { is_of_one: true, ..Watches::new(call, requests, CancellationToken::new()) }.boxed()
@@ -64,7 +60,7 @@ type Answer = Result<WatchResponse, Status>;
 /// All watches of a stream.
 struct Watches {
     call: Arc<Call>,
-    requests: BoxStream<'static, Result<WatchRequest, Status>>,
+    requests: Flow<WatchRequest>,
     /// Whether the client may ask for more.
     is_open: bool,
     /// Whether the stream ends with its watch, and says why by its status.
@@ -140,11 +136,7 @@ impl From<Failure> for Reason {
 }
 
 impl Watches {
-    fn new(
-        call: Arc<Call>,
-        requests: BoxStream<'static, Result<WatchRequest, Status>>,
-        stop: CancellationToken,
-    ) -> Self {
+    fn new(call: Arc<Call>, requests: Flow<WatchRequest>, stop: CancellationToken) -> Self {
         Self {
             call,
             requests,

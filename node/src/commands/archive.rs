@@ -87,9 +87,9 @@ pub struct ArchiveArgs {
 pub struct OpenedArgs {
     /// The cluster, 32 hexadecimal digits, where archives of several are there
     #[arg(long, value_name = "ID")]
-    cluster: Option<String>,
+    pub(super) cluster: Option<String>,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(super) keys: KeyArgs,
 }
 
 /// The keys of an archive or of a backup.
@@ -172,16 +172,6 @@ pub struct OpenedArchive {
 }
 
 impl OpenedArgs {
-    /// Whether a cluster was named.
-    pub fn names_cluster(&self) -> bool {
-        self.cluster.is_some()
-    }
-
-    /// The keys.
-    pub fn keys(&self) -> &KeyArgs {
-        &self.keys
-    }
-
     /// Opens it, and looks whether it is there.
     pub fn open(&self, from: &str) -> Result<OpenedArchive, CommandError> {
         let cluster = self.cluster.as_deref().map(cluster_id).transpose()?;

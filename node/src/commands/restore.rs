@@ -45,14 +45,14 @@ pub fn run(args: RestoreArgs) -> Result<(), CommandError> {
     };
     let (restored, what) = match is_archive(&args.from) {
         true => of_archive(&args.from, &args.point, &args.opened, &options)?,
-        false if args.point.is_named() || args.opened.names_cluster() => {
+        false if args.point.is_named() || args.opened.cluster.is_some() => {
             return Err(CommandError::Usage(
                 "--at, --revision, --latest, --base and --cluster are about an archive, and a backup is of one point alone; leave them out, or \
                  name the archive by --from"
                     .into(),
             ));
         }
-        false => (of_backup(&options, args.opened.keys())?, String::new()),
+        false => (of_backup(&options, &args.opened.keys)?, String::new()),
     };
     let Restored { header, end, revision, epoch } = restored;
     say!("Restored {} rows into {}{what}. The backup:", end.rows, options.data_dir.display());

@@ -29,7 +29,10 @@ pub(super) fn settings(args: &mut Args, faults: &mut Faults) -> Option<ArchiveSe
         given => faults.within("archive_merge_ms", given.unwrap_or(HOUR_MS), 1_000, 365 * DAY_MS),
     };
     let Some(location) = args.archive.take() else {
-        refuse_lone(args, faults);
+        // A setting of an archive that is not there is a mistake.
+        for field in args.given("archive_") {
+            faults.add(field, "nothing is archived without a place for it; say --archive LOCATION too");
+        }
         return None;
     };
     let location = noted("archive", location.parse::<Location>(), faults);
@@ -78,23 +81,4 @@ pub(super) fn mac_keys(field: &'static str, path: Option<PathBuf>, faults: &mut 
 
 fn noted<T>(field: &'static str, read: Result<T, ArchiveError>, faults: &mut Faults) -> Option<T> {
     read.map_err(|error| faults.add(field, error.to_string())).ok()
-}
-
-/// A setting of an archive that is not there is a mistake.
-fn refuse_lone(args: &Args, faults: &mut Faults) {
-    let given = [
-        ("archive_interval_ms", args.archive_interval_ms.is_some()),
-        ("archive_base_every_ms", args.archive_base_every_ms.is_some()),
-        ("archive_keep_ms", args.archive_keep_ms.is_some()),
-        ("archive_keep_bases", args.archive_keep_bases.is_some()),
-        ("archive_recipients", args.archive_recipients.is_some()),
-        ("archive_key", args.archive_key.is_some()),
-        ("archive_mac_key", args.archive_mac_key.is_some()),
-        ("archive_hold_bytes", args.archive_hold_bytes.is_some()),
-        ("archive_verify_every_ms", args.archive_verify_every_ms.is_some()),
-        ("archive_merge_ms", args.archive_merge_ms.is_some()),
-    ];
-    for (field, _) in given.into_iter().filter(|(_, given)| *given) {
-        faults.add(field, "nothing is archived without a place for it; say --archive LOCATION too");
-    }
 }

@@ -43,6 +43,12 @@ pub fn log_filter_alone(args: Args) -> Result<Targets, ConfigError> {
 }
 
 fn assemble(mut args: Args, faults: &mut Faults) -> Config {
+    // A number, its default and its range.
+    macro_rules! number {
+        ($kind:ident $field:ident or $default:expr, $lowest:expr => $highest:expr) => {
+            faults.$kind(stringify!($field), args.$field.unwrap_or($default), $lowest, $highest)
+        };
+    }
     let given = shown::settings(&args);
     let dev = args.dev.unwrap_or(false);
     let insecure = args.insecure.unwrap_or(false);
@@ -80,7 +86,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         timing(args.heartbeat_ms, args.election_min_ms, args.election_max_ms, faults);
     let (request_timeout, request_timeout_max) =
         request_timeouts(args.request_timeout_ms, args.request_timeout_max_ms, faults);
-    let connections_max = faults.size("connections_max", args.connections_max.unwrap_or(4_096), 1, 1_000_000);
+    let connections_max = number!(size connections_max or 4_096, 1 => 1_000_000);
     Config {
         node_id,
         spare_node_ids,
@@ -102,7 +108,7 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         given,
         log_filter: log_filter(args.log, faults),
         log_format: args.log_format.unwrap_or_default(),
-        slow_request: faults.millis("slow_request_ms", args.slow_request_ms.unwrap_or(500), 0, DAY_MS),
+        slow_request: number!(millis slow_request_ms or 500, 0 => DAY_MS),
         otlp_endpoint: args.otlp_endpoint.and_then(|endpoint| collector(&endpoint, faults)),
         trace_percent: faults.size("trace_percent", args.trace_percent.unwrap_or(1) as usize, 0, 100) as u32,
         trace_parents: args.trace_parents.unwrap_or_default(),
@@ -112,73 +118,35 @@ fn assemble(mut args: Args, faults: &mut Faults) -> Config {
         heartbeat,
         election_min,
         election_max,
-        snapshot_every_entries: faults.within(
-            "snapshot_every_entries",
-            args.snapshot_every_entries.unwrap_or(100_000),
-            1,
-            HUGE,
-        ),
-        keep_log_entries: faults.within("keep_log_entries", args.keep_log_entries.unwrap_or(20_000), 0, HUGE),
-        history_keep: faults.millis("history_keep_ms", args.history_keep_ms.unwrap_or(900_000), 0, 365 * DAY_MS),
-        history_keep_revisions: faults.within(
-            "history_keep_revisions",
-            args.history_keep_revisions.unwrap_or(100_000),
-            1,
-            HUGE,
-        ),
-        history_bytes_max: faults.within("history_bytes_max", args.history_bytes_max.unwrap_or(4 << 30), 0, HUGE),
-        log_bytes_max: faults.within("log_bytes_max", args.log_bytes_max.unwrap_or(1 << 30), 64 << 20, HUGE),
-        quota_bytes: faults.within("quota_bytes", args.quota_bytes.unwrap_or(8 << 30), 0, HUGE),
+        snapshot_every_entries: number!(within snapshot_every_entries or 100_000, 1 => HUGE),
+        keep_log_entries: number!(within keep_log_entries or 20_000, 0 => HUGE),
+        history_keep: number!(millis history_keep_ms or 900_000, 0 => 365 * DAY_MS),
+        history_keep_revisions: number!(within history_keep_revisions or 100_000, 1 => HUGE),
+        history_bytes_max: number!(within history_bytes_max or 4 << 30, 0 => HUGE),
+        log_bytes_max: number!(within log_bytes_max or 1 << 30, 64 << 20 => HUGE),
+        quota_bytes: number!(within quota_bytes or 8 << 30, 0 => HUGE),
         request_timeout,
         request_timeout_max,
-        body_bytes_max: faults.size(
-            "body_bytes_max",
-            args.body_bytes_max.unwrap_or(limits::BODY_BYTES_MAX_DEFAULT),
-            1_024,
-            limits::BODY_BYTES_MAX_CEILING,
+        body_bytes_max: number!(
+            size body_bytes_max or limits::BODY_BYTES_MAX_DEFAULT, 1_024 => limits::BODY_BYTES_MAX_CEILING
         ),
         connections_max,
         accounts: AccountLimits {
-            ops_per_second: faults.within("account_ops_per_second", args.account_ops_per_second.unwrap_or(0), 0, HUGE),
-            bytes_per_second: faults.within(
-                "account_bytes_per_second",
-                args.account_bytes_per_second.unwrap_or(0),
-                0,
-                HUGE,
-            ),
-            connections_max: faults.size(
-                "account_connections_max",
-                args.account_connections_max.unwrap_or(connections_max.div_ceil(4)),
-                0,
-                1_000_000,
-            ),
-            watches_max: faults.size("account_watches_max", args.account_watches_max.unwrap_or(0), 0, 1_000_000),
+            ops_per_second: number!(within account_ops_per_second or 0, 0 => HUGE),
+            bytes_per_second: number!(within account_bytes_per_second or 0, 0 => HUGE),
+            connections_max: number!(size account_connections_max or connections_max.div_ceil(4), 0 => 1_000_000),
+            watches_max: number!(size account_watches_max or 0, 0 => 1_000_000),
         },
-        header_timeout: faults.millis("header_timeout_ms", args.header_timeout_ms.unwrap_or(5_000), 100, DAY_MS),
-        body_timeout: faults.millis("body_timeout_ms", args.body_timeout_ms.unwrap_or(10_000), 100, DAY_MS),
-        body_rate_min: faults.within(
-            "body_rate_min",
-            args.body_rate_min.unwrap_or(limits::BODY_RATE_MIN_DEFAULT),
-            1,
-            HUGE,
-        ),
-        idle_timeout: faults.millis("idle_timeout_ms", args.idle_timeout_ms.unwrap_or(60_000), 100, DAY_MS),
-        drain_timeout: faults.millis("drain_timeout_ms", args.drain_timeout_ms.unwrap_or(5_000), 0, DAY_MS),
+        header_timeout: number!(millis header_timeout_ms or 5_000, 100 => DAY_MS),
+        body_timeout: number!(millis body_timeout_ms or 10_000, 100 => DAY_MS),
+        body_rate_min: number!(within body_rate_min or limits::BODY_RATE_MIN_DEFAULT, 1 => HUGE),
+        idle_timeout: number!(millis idle_timeout_ms or 60_000, 100 => DAY_MS),
+        drain_timeout: number!(millis drain_timeout_ms or 5_000, 0 => DAY_MS),
         worker_threads: faults.size("worker_threads", worker_threads, 1, 1_024),
         client_threads: faults.size("client_threads", client_threads, 0, 1_024),
-        busy_poll: Duration::from_micros(faults.within("busy_poll_us", args.busy_poll_us.unwrap_or(600), 0, 100_000)),
-        ballast_bytes: faults.within(
-            "ballast_bytes",
-            args.ballast_bytes.unwrap_or(if dev { 0 } else { 64 << 20 }),
-            0,
-            HUGE,
-        ),
-        min_free_bytes: faults.within(
-            "min_free_bytes",
-            args.min_free_bytes.unwrap_or(if dev { 0 } else { 256 << 20 }),
-            0,
-            HUGE,
-        ),
+        busy_poll: Duration::from_micros(number!(within busy_poll_us or 600, 0 => 100_000)),
+        ballast_bytes: number!(within ballast_bytes or if dev { 0 } else { 64 << 20 }, 0 => HUGE),
+        min_free_bytes: number!(within min_free_bytes or if dev { 0 } else { 256 << 20 }, 0 => HUGE),
         archive,
         backups,
         console: !args.no_console.unwrap_or(false),
@@ -265,13 +233,7 @@ fn backups(args: &mut Args, faults: &mut Faults) -> Option<BackupSchedule> {
     let every = faults.millis("backup_every_ms", every_ms, 1_000, 365 * DAY_MS);
     let keep = faults.size("backup_keep", keep, 1, 1_000_000);
     let Some(dir) = args.backup_dir.take() else {
-        let given = [
-            ("backup_every_ms", args.backup_every_ms.is_some()),
-            ("backup_keep", args.backup_keep.is_some()),
-            ("backup_recipients", args.backup_recipients.is_some()),
-            ("backup_mac_key", args.backup_mac_key.is_some()),
-        ];
-        for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+        for field in args.given("backup_") {
             faults.add(field, "there are no backups without a directory; say --backup-dir DIR too");
         }
         return None;

@@ -21,31 +21,20 @@ const PREFIX_OF_CHOSEN: &str = "oidc:";
 
 /// Takes the settings out of the arguments.
 pub(super) fn of(args: &mut Args, auth: Auth, faults: &mut Faults) -> Option<JwtSettings> {
+    let given = args.given("jwt_");
+    let first = *given.first()?;
     let (issuer, audience, jwks) = (args.jwt_issuer.take(), args.jwt_audience.take(), args.jwt_jwks.take());
     let (ca, user_claim, user_prefix) = (args.jwt_ca.take(), args.jwt_user_claim.take(), args.jwt_user_prefix.take());
     let roles_claim = args.jwt_roles_claim.take();
-    let given = [
-        ("jwt_issuer", issuer.is_some()),
-        ("jwt_audience", audience.is_some()),
-        ("jwt_jwks", jwks.is_some()),
-        ("jwt_ca", ca.is_some()),
-        ("jwt_user_claim", user_claim.is_some()),
-        ("jwt_user_prefix", user_prefix.is_some()),
-        ("jwt_roles_claim", roles_claim.is_some()),
-        ("jwt_lifetime_max_ms", args.jwt_lifetime_max_ms.is_some()),
-    ];
-    let (first, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
     if auth == Auth::Off {
         faults.add(
             first,
             "nobody is asked for a token while authentication is off: say --auth required, or leave it out",
         );
     }
-    for (field, is_given) in &given[..3] {
-        if !is_given {
-            let flag = field.replace('_', "-");
-            faults.add(field, format!("missing, though {first} is there; say --{flag} too, or leave all of jwt out"));
-        }
+    for field in ["jwt_issuer", "jwt_audience", "jwt_jwks"].into_iter().filter(|field| !given.contains(field)) {
+        let flag = field.replace('_', "-");
+        faults.add(field, format!("missing, though {first} is there; say --{flag} too, or leave all of jwt out"));
     }
     for (field, text) in [
         ("jwt_issuer", &issuer),

@@ -8,24 +8,27 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
-use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote, RPCOption};
-use openraft::raft::{StreamAppendError, TransferLeaderError, TransferLeaderRequest, VoteRequest};
+use openraft::network::{NetStreamAppend, NetTransferLeader, NetVote};
+use openraft::raft::{StreamAppendError, StreamAppendResult, TransferLeaderError, TransferLeaderRequest, VoteRequest};
 use quorate_node_replica::peer::RaftRpc;
 use quorate_node_replica::peer::counters::ChannelKind;
 use quorate_node_replica::peer::gate::{Gate, Halt};
 use quorate_node_replica::peer::raft_client::RaftClient;
+use quorate_store::raft::TypeConfig;
 use quorate_store::raft::wire::VoteRecord;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Node, Request, Setup, last_of, leader_vote, log_id, node, request};
-
-fn option() -> RPCOption {
-    RPCOption::new(Duration::from_secs(4))
-}
+use crate::support::{Node, Request, Setup, last_of, leader_vote, log_id, node, option, request};
 
 async fn append_client(from: &Node, to: &Node) -> RaftClient {
     from.net.clone().new_client(to.id, &to.member()).await
+}
+
+/// What a stream of one request comes to.
+async fn append(client: &mut RaftClient, only: Request) -> Vec<StreamAppendResult<TypeConfig>> {
+    let answers = client.stream_append(stream::iter([only]), option()).await.unwrap();
+    answers.map(|answer| answer.unwrap()).collect().await
 }
 
 fn connects(node: &Node, channel: ChannelKind) -> u64 {
@@ -126,10 +129,7 @@ async fn a_conflict_ends_the_stream_but_not_the_connection() {
     assert_eq!(answers.pop(), Some(Ok(Some(log_id(14)))));
 
     *two.raft.conflict_after.lock() = None;
-    let again = stream::iter([request(10, 12, 5)]);
-    let again: Vec<_> =
-        client.stream_append(again, option()).await.unwrap().map(|answer| answer.unwrap()).collect().await;
-    assert_eq!(again, [Ok(Some(log_id(11)))]);
+    assert_eq!(append(&mut client, request(10, 12, 5)).await, [Ok(Some(log_id(11)))]);
     assert_eq!(connects(&one, ChannelKind::Append), 1);
 }
 
@@ -151,10 +151,7 @@ async fn a_dropped_stream_is_cancelled_at_the_peer() {
     timeout(Duration::from_secs(5), waiting).await.expect("the peer's stream goes on").unwrap();
 
     two.raft.gate.add_permits(100);
-    let again = stream::iter([request(20, 21, 5)]);
-    let again: Vec<_> =
-        client.stream_append(again, option()).await.unwrap().map(|answer| answer.unwrap()).collect().await;
-    assert_eq!(again, [Ok(Some(log_id(20)))]);
+    assert_eq!(append(&mut client, request(20, 21, 5)).await, [Ok(Some(log_id(20)))]);
     assert_eq!(connects(&one, ChannelKind::Append), 1);
 }
 
@@ -162,7 +159,6 @@ async fn a_dropped_stream_is_cancelled_at_the_peer() {
 async fn an_unanswered_request_fails_the_stream_and_its_answer_reaches_no_later_one() {
     let mut setup = Setup::new(1);
     (setup.timings.heartbeat_ms, setup.timings.election_min_ms) = (25, 1_000);
-    setup.timings.heartbeat_ms = 25;
     let deadline = setup.timings.append_deadline();
     assert!(deadline < Duration::from_millis(1_000));
     let (one, two) = (setup.start().await, node(2).await);
@@ -177,10 +173,7 @@ async fn an_unanswered_request_fails_the_stream_and_its_answer_reaches_no_later_
     drop(answers);
 
     two.raft.gate.add_permits(1_000);
-    let again = stream::iter([request(900, 901, 5)]);
-    let again: Vec<_> =
-        client.stream_append(again, option()).await.unwrap().map(|answer| answer.unwrap()).collect().await;
-    assert_eq!(again, [Ok(Some(log_id(900)))]);
+    assert_eq!(append(&mut client, request(900, 901, 5)).await, [Ok(Some(log_id(900)))]);
     assert_eq!(connects(&one, ChannelKind::Append), 2);
 }
 

@@ -10,7 +10,7 @@ use quorate_node_replica::peer::counters::ChannelKind;
 use quorate_node_replica::peer::message::{Forwarded, PeerRequest, PeerResponse, ProposalOutcome};
 use tokio::sync::{Notify, Semaphore, watch};
 
-use crate::support::{Node, node, soon};
+use crate::support::{Node, bound, node, soon};
 
 fn forward(count: usize, bytes: usize) -> PeerRequest {
     let command = Forwarded { command: vec![1; bytes], within_ms: 1_000 };
@@ -130,8 +130,7 @@ async fn a_peer_that_went_silent_is_given_up_before_the_deadline() {
     let one = setup.start().await;
     let two = node(2).await;
     // A way that swallows everything once the handshake is through.
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap().to_string();
+    let (listener, addr) = bound().await;
     let target = two.addr.clone();
     let way = tokio::spawn(async move {
         let (near, _) = listener.accept().await.unwrap();

@@ -6,20 +6,21 @@ use bytes::{BufMut, Bytes};
 use futures::FutureExt;
 use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
-use openraft::network::{NetVote, RPCOption};
+use openraft::network::NetVote;
 use openraft::raft::VoteRequest;
 use quorate_machine::versions::Versions;
 use quorate_node_replica::peer::counters::ChannelKind;
 use quorate_node_replica::peer::frame::{Frame, FrameBuilder, FrameKind, FrameReader};
-use quorate_node_replica::peer::handshake::{PROTOCOL_VERSION, read_welcome};
+use quorate_node_replica::peer::handshake::{PROTOCOL_VERSION, Refusal, read_welcome};
 use quorate_node_replica::peer::limits::ADDRESS_GREETINGS_MAX;
 use quorate_node_replica::peer::message::{PeerRequest, PeerResponse};
 use quorate_node_replica::peer::{CallError, MembershipStatus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::support::{CLUSTER, Node, Setup, incarnation, leader_vote, node, soon};
+use crate::support::{CLUSTER, Node, Setup, bound, incarnation, leader_vote, node, option, soon};
 
 const DIGEST: PeerRequest = PeerRequest::Digests;
 
@@ -36,6 +37,15 @@ async fn read_to_the_end(stream: &mut TcpStream) -> Vec<u8> {
     let reading = timeout(Duration::from_secs(5), stream.read_to_end(&mut bytes));
     drop(reading.await.expect("the server did not hang up"));
     bytes
+}
+
+/// What a node answers to a first frame like this.
+async fn refusal_of(hello: FrameBuilder, to: &Node) -> Refusal {
+    let mut stream = TcpStream::connect(&to.addr).await.unwrap();
+    stream.write_all(&hello.finish().into_bytes()).await.unwrap();
+    let bytes = read_to_the_end(&mut stream).await;
+    let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
+    read_welcome(&frame).unwrap().refusal.unwrap()
 }
 
 #[tokio::test]
@@ -77,7 +87,7 @@ async fn raft_does_not_reach_a_member_on_another_disk() {
     member.incarnation += 1;
     let mut client = one.net.new_client(2, &member).await;
     let vote = VoteRequest::new(leader_vote(), None);
-    let answer = client.vote(vote, RPCOption::new(Duration::from_secs(4))).await;
+    let answer = client.vote(vote, option()).await;
     assert!(matches!(answer, Err(RPCError::Unreachable(_))), "{answer:?}");
 }
 
@@ -120,9 +130,7 @@ async fn before_adoption_only_the_questions_that_lead_to_it_are_answered() {
     let reason = refusal(&one, &fresh, Some(2), DIGEST).await;
     assert!(reason.contains("not of one cluster yet"), "{reason}");
 
-    let mut adopted = fresh.identity.load().as_ref().clone();
-    adopted.cluster_id = CLUSTER;
-    fresh.identity.store(adopted.into());
+    fresh.adopt();
     assert_eq!(one.net.call(&fresh.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
 }
 
@@ -131,15 +139,12 @@ async fn raft_is_refused_before_adoption_and_a_node_adopted_meanwhile_connects_a
     let one = node(1).await;
     let mut fresh = Setup { cluster: None, ..Setup::new(2) }.start().await;
     let vote = || VoteRequest::new(leader_vote(), None);
-    let option = || RPCOption::new(Duration::from_secs(4));
     let mut client = fresh.net.new_client(1, &one.member()).await;
     let answer = client.vote(vote(), option()).await;
     assert!(matches!(answer, Err(RPCError::Unreachable(_))), "{answer:?}");
     assert_eq!(fresh.net.call(&one.addr, Some(1), PeerRequest::Hello, soon()).await, Ok(PeerResponse::Done));
 
-    let mut adopted = fresh.identity.load().as_ref().clone();
-    adopted.cluster_id = CLUSTER;
-    fresh.identity.store(adopted.into());
+    fresh.adopt();
     assert_eq!(fresh.net.call(&one.addr, Some(1), DIGEST, soon()).await, Ok(PeerResponse::Done));
     tokio::time::sleep(quorate_node_replica::peer::limits::REFUSED_FLOOR).await;
     assert!(client.vote(vote(), option()).await.unwrap().vote_granted);
@@ -148,13 +153,9 @@ async fn raft_is_refused_before_adoption_and_a_node_adopted_meanwhile_connects_a
 #[tokio::test]
 async fn another_protocol_version_is_answered_with_a_sentence() {
     let two = node(2).await;
-    let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
     hello.tail().put_slice(b"QRTp\x63\x00 whatever that version says");
-    stream.write_all(&hello.finish().into_bytes()).await.unwrap();
-    let bytes = read_to_the_end(&mut stream).await;
-    let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
-    let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
+    let refusal = refusal_of(hello, &two).await;
     assert!(refusal.reason.contains("protocol 99"), "{refusal}");
     let newer = Frame { kind: FrameKind::Welcome, id: 0, body: Bytes::from_static(b"QRTp\x63\x00") };
     assert!(read_welcome(&newer).unwrap_err().to_string().contains("protocol 99"));
@@ -165,15 +166,21 @@ fn newer(id: u64) -> Setup {
     Setup { protocol: Versions::new(1, 2, 2), ..Setup::new(id) }
 }
 
+/// The protocol that each question to a node comes in.
+fn protocols(to: &Node) -> UnboundedReceiver<u16> {
+    let (sender, spoken) = unbounded_channel();
+    to.service.on_request(move |from, _| {
+        sender.send(from.protocol).expect("the test waits");
+        async { PeerResponse::Done }.boxed()
+    });
+    spoken
+}
+
 #[tokio::test]
 async fn a_node_and_one_of_the_build_before_talk_in_the_protocol_of_that() {
     let (new, old) = (newer(1).start().await, node(2).await);
     for (from, to) in [(&new, &old), (&old, &new), (&new, &old)] {
-        let (sender, mut spoken) = tokio::sync::mpsc::unbounded_channel();
-        to.service.on_request(move |from, _| {
-            sender.send(from.protocol).expect("the test waits");
-            async { PeerResponse::Done }.boxed()
-        });
+        let mut spoken = protocols(to);
         assert_eq!(from.net.call(&to.addr, Some(to.id), DIGEST, soon()).await, Ok(PeerResponse::Done));
         assert_eq!(spoken.recv().await, Some(1));
     }
@@ -185,11 +192,7 @@ async fn a_node_and_one_of_the_build_before_talk_in_the_protocol_of_that() {
 #[tokio::test]
 async fn two_of_this_build_talk_in_its_newest_protocol() {
     let (one, two) = (node(1).await, node(2).await);
-    let (sender, mut spoken) = tokio::sync::mpsc::unbounded_channel();
-    two.service.on_request(move |from, _| {
-        sender.send(from.protocol).expect("the test waits");
-        async { PeerResponse::Done }.boxed()
-    });
+    let mut spoken = protocols(&two);
     assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));
     assert_eq!(spoken.recv().await, Some(PROTOCOL_VERSION));
 }
@@ -207,7 +210,6 @@ async fn garbage_and_oversized_frames_end_the_connection() {
 #[tokio::test]
 async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     let two = node(2).await;
-    let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     let mut hello = FrameBuilder::new(FrameKind::Hello, 0, 0);
     // Format, channel, no cluster, node 1, disk 1, then an address that claims to be 2^50 bytes long.
     hello.tail().put_slice(b"QRTp");
@@ -215,17 +217,14 @@ async fn a_hello_that_promises_more_than_it_holds_allocates_nothing() {
     hello.tail().put_u8(quorate_machine::codec::FORMAT_VERSION);
     hello.tail().put_slice(b"\x01\x02\x00\x01\x01\xfd");
     hello.tail().put_u64_le(1 << 50);
-    stream.write_all(&hello.finish().into_bytes()).await.unwrap();
-    let bytes = read_to_the_end(&mut stream).await;
-    let frame = FrameReader::new(&bytes[..], 4_096).next().await.unwrap().unwrap();
-    let refusal = read_welcome(&frame).unwrap().refusal.unwrap();
+    let refusal = refusal_of(hello, &two).await;
     assert!(refusal.reason.contains("handshake:") && refusal.reason.contains("LimitExceeded"), "{refusal}");
 }
 
 #[tokio::test]
 async fn a_silent_connection_is_closed_at_the_handshake_deadline() {
     let mut setup = Setup::new(2);
-    setup.timings.handshake_ms = 50;
+    setup.timings.handshake = Duration::from_millis(50);
     let two = setup.start().await;
     let mut stream = TcpStream::connect(&two.addr).await.unwrap();
     assert_eq!(read_to_the_end(&mut stream).await, b"");
@@ -233,8 +232,7 @@ async fn a_silent_connection_is_closed_at_the_handshake_deadline() {
 
 /// Sends back what it is sent.
 async fn echo() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap().to_string();
+    let (listener, addr) = bound().await;
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -248,8 +246,7 @@ async fn echo() -> String {
 
 /// Says this to whoever comes, and hangs up.
 async fn says(banner: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap().to_string();
+    let (listener, addr) = bound().await;
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             drop(stream.write_all(banner.as_bytes()).await);
@@ -284,10 +281,9 @@ async fn whoever_is_no_node_refuses_nobody() {
 #[tokio::test]
 async fn a_server_that_is_no_quorate_node_is_refused_and_a_silent_one_given_up() {
     let mut setup = Setup::new(1);
-    setup.timings.handshake_ms = 100;
+    setup.timings.handshake = Duration::from_millis(100);
     let one = setup.start().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let addr = listener.local_addr().unwrap().to_string();
+    let (listener, addr) = bound().await;
     let accepting = tokio::spawn(async move {
         let (mut first, _) = listener.accept().await.unwrap();
         first.write_all(b"220 mail.example.org ESMTP ready when you are\r\n").await.unwrap();
@@ -306,7 +302,7 @@ async fn a_server_that_is_no_quorate_node_is_refused_and_a_silent_one_given_up()
 async fn an_inbound_control_connection_ends_backoff_towards_the_peer() {
     let (mut one, two) = (node(1).await, node(2).await);
     let mut client = one.net.new_client(2, &two.member()).await;
-    client.vote(VoteRequest::new(leader_vote(), None), RPCOption::new(Duration::from_secs(4))).await.unwrap();
+    client.vote(VoteRequest::new(leader_vote(), None), option()).await.unwrap();
     let mut connected = two.raft.connected.subscribe();
     let waiting = connected.wait_for(|nodes| nodes == &[1]);
     timeout(Duration::from_secs(5), waiting).await.expect("Raft was not told").unwrap();
@@ -358,7 +354,6 @@ async fn a_crowd_that_says_nothing_keeps_no_peer_out_and_pushes_itself_out() {
 #[tokio::test]
 async fn a_removal_ends_connections_that_are_open() {
     let (one, two) = (node(1).await, node(2).await);
-    let option = || RPCOption::new(Duration::from_secs(4));
     let mut raft = one.net.clone().new_client(2, &two.member()).await;
     assert!(raft.vote(VoteRequest::new(leader_vote(), None), option()).await.unwrap().vote_granted);
     assert_eq!(one.net.call(&two.addr, Some(2), DIGEST, soon()).await, Ok(PeerResponse::Done));

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, stream};
+use openraft::network::RPCOption;
 use openraft::raft::{
     AppendEntriesRequest, StreamAppendError, StreamAppendResult, TransferLeaderError, TransferLeaderRequest,
     TransferLeaderResponse, VoteRequest, VoteResponse,
@@ -21,8 +21,7 @@ use quorate_machine::versions::Versions;
 use quorate_node_core::tls::PortTls;
 use quorate_node_replica::peer::handshake::PROTOCOL;
 use quorate_node_replica::peer::message::{PeerRequest, PeerResponse};
-use quorate_node_replica::peer::raft_codec::RaftAnswer;
-use quorate_node_replica::peer::raft_rpc::SnapshotIntake;
+use quorate_node_replica::peer::raft_rpc::{Answering, Appended, Appends, BegunIntake};
 use quorate_node_replica::peer::{
     Levels, LocalPeer, MembershipStatus, PeerInfo, PeerNet, PeerService, PeerTimings, RaftCell, RaftRpc, serve,
 };
@@ -71,6 +70,11 @@ pub fn request(from: u64, to: u64, bytes: usize) -> Request {
 
 pub fn last_of(request: &Request) -> Option<LogId> {
     request.entries.last().map(|entry| entry.log_id).or(request.prev_log_id)
+}
+
+/// As long as no test waits.
+pub fn option() -> RPCOption {
+    RPCOption::new(Duration::from_secs(4))
 }
 
 type Handler = Box<dyn Fn(PeerInfo, PeerRequest) -> BoxFuture<'static, PeerResponse> + Send + Sync>;
@@ -125,7 +129,7 @@ impl PeerService for FakeService {
     }
 }
 
-type OpenIntake = Box<dyn Fn(SnapshotManifest) -> io::Result<Box<dyn SnapshotIntake>> + Send + Sync>;
+type OpenIntake = Box<dyn Fn(SnapshotManifest) -> BegunIntake + Send + Sync>;
 
 /// Acknowledges each append request once `gate` has a permit for it.
 pub struct FakeRaft {
@@ -149,15 +153,12 @@ impl Drop for Farewell {
 }
 
 impl RaftRpc for FakeRaft {
-    fn append(&self, request: Request) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+    fn append(&self, request: Request) -> Answering<StreamAppendResult<TypeConfig>> {
         let mut answers = self.stream_append(stream::iter([request]).boxed());
         async move { answers.next().await.expect("each request is answered") }.boxed()
     }
 
-    fn stream_append(
-        &self,
-        requests: BoxStream<'static, Request>,
-    ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+    fn stream_append(&self, requests: Appends) -> Appended {
         let (gate, seen) = (Arc::clone(&self.gate), Arc::clone(&self.seen));
         let conflict_after = Arc::clone(&self.conflict_after);
         let farewell = Farewell(Arc::clone(&self.streams_over));
@@ -181,18 +182,18 @@ impl RaftRpc for FakeRaft {
         .boxed()
     }
 
-    fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+    fn vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>> {
         async move { Ok(VoteResponse::new(request.vote, request.last_log_id, true)) }.boxed()
     }
 
-    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>> {
         async move { Ok(VoteResponse::new(request.vote, None, false)) }.boxed()
     }
 
     fn transfer_leader(
         &self,
         request: TransferLeaderRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<TransferLeaderResponse<TypeConfig>>> {
+    ) -> Answering<TransferLeaderResponse<TypeConfig>> {
         let expected = request.last_log_id().copied();
         async move { Ok(Err(TransferLeaderError::LogNotFlushed { expected, actual: None })) }.boxed()
     }
@@ -201,12 +202,7 @@ impl RaftRpc for FakeRaft {
         *self.vote.lock()
     }
 
-    fn receive_snapshot(
-        &self,
-        _state_dir: &Path,
-        manifest: SnapshotManifest,
-        _vote: Vote,
-    ) -> io::Result<Box<dyn SnapshotIntake>> {
+    fn receive_snapshot(&self, _state_dir: &Path, manifest: SnapshotManifest, _vote: Vote) -> BegunIntake {
         let intake = self.intake.lock();
         let intake = intake.as_ref().ok_or_else(|| io::Error::other("no snapshot was expected"))?;
         intake(manifest)
@@ -246,36 +242,35 @@ pub struct Setup {
 
 impl Setup {
     pub fn new(id: u64) -> Self {
-        let timings = PeerTimings::new(500, 3_000, 4_000);
-        let (format_version, levels) = (FORMAT_VERSION, (1, 1));
-        let protocol = PROTOCOL;
         Self {
             id,
             cluster: CLUSTER,
-            timings,
+            timings: PeerTimings::new(500, 3_000, 4_000),
             with_raft: true,
-            format_version,
-            protocol,
-            levels,
+            format_version: FORMAT_VERSION,
+            protocol: PROTOCOL,
+            levels: (1, 1),
             trusts_state: true,
             tls: None,
         }
     }
 
     pub async fn start(self) -> Node {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap().to_string();
+        let (listener, addr) = bound().await;
         let identity = Identity { cluster_id: self.cluster, node_id: self.id, incarnation: incarnation(self.id) };
         let identity = Arc::new(ArcSwap::from_pointee(identity));
         let member =
             MemberRecord { peer_addr: addr.clone(), client_addr: String::new(), incarnation: incarnation(self.id) };
         let (known, reached) = self.levels;
         let levels = Levels { known, reached: Arc::new(move || reached) };
-        let format_version = self.format_version;
-        let trusts_state = Arc::new(move || self.trusts_state);
-        let protocol = self.protocol;
-        let local =
-            LocalPeer { identity: Arc::clone(&identity), member, protocol, format_version, levels, trusts_state };
+        let local = LocalPeer {
+            identity: Arc::clone(&identity),
+            member,
+            protocol: self.protocol,
+            format_version: self.format_version,
+            levels,
+            trusts_state: Arc::new(move || self.trusts_state),
+        };
         let net = PeerNet::new(local, self.timings, self.tls);
         let raft = Arc::new(FakeRaft {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
@@ -303,6 +298,13 @@ impl Setup {
     }
 }
 
+/// The port of a server of the test's own, and its address.
+pub async fn bound() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    (listener, addr)
+}
+
 pub async fn node(id: u64) -> Node {
     Setup::new(id).start().await
 }
@@ -310,6 +312,11 @@ pub async fn node(id: u64) -> Node {
 impl Node {
     pub fn member(&self) -> Member {
         Member { peer_addr: self.addr.clone(), client_addr: String::new(), incarnation: incarnation(self.id) }
+    }
+
+    /// Has become part of the cluster.
+    pub fn adopt(&self) {
+        self.identity.store(Identity { cluster_id: CLUSTER, ..self.identity.load().as_ref().clone() }.into());
     }
 
     /// Takes all permits, so that requests stay unanswered until some are added.

@@ -1,13 +1,12 @@
 //! Nodes with certificates: who believes whom, and what is said where one does not.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::FutureExt;
 use openraft::RaftNetworkFactory;
 use openraft::errors::RPCError;
-use openraft::network::{NetVote, RPCOption};
+use openraft::network::NetVote;
 use openraft::raft::VoteRequest;
 use quorate_node_core::tls::{Authority, Lifetime, Port, PortTls, Subject, TlsFiles};
 use quorate_node_replica::peer::handshake::Refusal;
@@ -17,12 +16,13 @@ use quorate_node_replica::peer::{CallError, MembershipStatus, PeerTimings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::calls::{count_of, outcomes};
-use crate::support::{Node, Setup, leader_vote, node, soon};
+use crate::support::{Node, Setup, leader_vote, node, option, soon};
 
 fn files(authority: &Authority, id: u64, lifetime: Lifetime) -> TlsFiles {
     let hosts = vec!["127.0.0.1".to_owned()];
@@ -30,8 +30,11 @@ fn files(authority: &Authority, id: u64, lifetime: Lifetime) -> TlsFiles {
     TlsFiles { port: Port::Peers(id), cert: issued.cert, key: issued.key, ca: Some(authority.cert()), crl: None }
 }
 
-fn authority(dir: &Path) -> Authority {
-    Authority::create(dir, Lifetime::days(1)).unwrap()
+/// A CA, in a directory of its own.
+fn authority() -> (TempDir, Authority) {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::create(dir.path(), Lifetime::days(1)).unwrap();
+    (dir, authority)
 }
 
 /// A node that has the certificate of node `as_node`.
@@ -59,8 +62,7 @@ async fn failure(from: &Node, to: &Node, expect: Option<u64>) -> String {
 
 #[tokio::test]
 async fn nodes_of_one_ca_talk_and_large_questions_come_through_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
     assert_eq!(count_of(&one, &two, 3, 1_500_000).await, 3);
     assert_eq!(count_of(&two, &one, 800, 300).await, 800);
@@ -70,8 +72,8 @@ async fn nodes_of_one_ca_talk_and_large_questions_come_through_whole() {
 
 #[tokio::test]
 async fn a_certificate_of_another_ca_is_refused_by_both_sides() {
-    let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (one, two) = (secured(&authority(ours.path()), 1, 1).await, secured(&authority(theirs.path()), 2, 2).await);
+    let ((_dir, ours), (_other, theirs)) = (authority(), authority());
+    let (one, two) = (secured(&ours, 1, 1).await, secured(&theirs, 2, 2).await);
     for (from, to, id) in [(&one, &two, 2), (&two, &one, 1)] {
         let reason = failure(from, to, Some(id)).await;
         assert!(reason.contains("CA that is not known here") && reason.contains("--peer-tls-ca"), "{reason}");
@@ -80,8 +82,7 @@ async fn a_certificate_of_another_ca_is_refused_by_both_sides() {
 
 #[tokio::test]
 async fn a_node_is_only_who_its_certificate_says() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let (one, liar) = (secured(&authority, 1, 1).await, secured(&authority, 2, 9).await);
     let reason = failure(&one, &liar, Some(2)).await;
     assert!(reason.contains("of somebody else") && reason.contains("node-9.quorate"), "{reason}");
@@ -95,8 +96,7 @@ async fn a_node_is_only_who_its_certificate_says() {
 
 #[tokio::test]
 async fn a_client_certificate_of_the_same_ca_makes_no_node() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let client = authority.issue(&Subject::Client("app".into()), Lifetime::days(1)).unwrap();
     let ca = Some(authority.cert());
     let faults = PortTls::open(TlsFiles { port: Port::Peers(2), cert: client.cert, key: client.key, ca, crl: None });
@@ -109,8 +109,7 @@ async fn a_client_certificate_of_the_same_ca_makes_no_node() {
 
 #[tokio::test]
 async fn an_expired_certificate_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let until = Duration::from_secs(now.as_secs() + 3);
     let lifetime = Lifetime { from: now - Duration::from_secs(60), until };
@@ -131,9 +130,8 @@ async fn an_expired_certificate_is_refused() {
 
 #[tokio::test]
 async fn nodes_with_and_without_tls_do_not_talk() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
-    let timings = PeerTimings { handshake_ms: 500, ..Setup::new(1).timings };
+    let (_dir, authority) = authority();
+    let timings = PeerTimings { handshake: Duration::from_millis(500), ..Setup::new(1).timings };
     let (plain, secured) = (Setup { timings, ..Setup::new(1) }.start().await, secured(&authority, 2, 2).await);
     let reason = failure(&secured, &plain, Some(1)).await;
     assert!(reason.contains("TLS handshake failed") && reason.contains("both nodes need --peer-tls-cert"), "{reason}");
@@ -148,8 +146,7 @@ async fn nodes_with_and_without_tls_do_not_talk() {
 
 #[tokio::test]
 async fn noise_instead_of_a_handshake_costs_nobody_anything() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
     for noise in [&b"\x16\x03\x01\xff\xff"[..], &[0x16; 600], &[0; 64], b"GET / HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(&two.addr).await.unwrap();
@@ -164,8 +161,7 @@ async fn noise_instead_of_a_handshake_costs_nobody_anything() {
 
 #[tokio::test]
 async fn whoever_shows_no_certificate_gets_no_word_in() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let two = secured(&authority, 2, 2).await;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(authority.cert()).unwrap()).unwrap();
@@ -183,8 +179,7 @@ async fn whoever_shows_no_certificate_gets_no_word_in() {
 
 #[tokio::test]
 async fn new_certificates_are_taken_whole_or_not_at_all() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let (first, second) = (files(&authority, 2, Lifetime::days(1)), files(&authority, 4, Lifetime::days(1)));
     let tls = PortTls::open(first.clone()).unwrap();
     assert_eq!(tls.reload(), Ok(None), "nothing has changed");
@@ -210,8 +205,7 @@ async fn new_certificates_are_taken_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn a_node_whose_certificate_is_revoked_is_cut_off_in_both_directions() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let crl = authority.revoke(None, Lifetime::days(1)).unwrap();
     let open = |id| {
         let files = TlsFiles { crl: Some(crl.clone()), ..files(&authority, id, Lifetime::days(1)) };
@@ -247,13 +241,11 @@ async fn refusal(from: &Node, to: &Node, question: PeerRequest) -> String {
 
 #[tokio::test]
 async fn a_node_that_nobody_knows_asks_only_to_become_a_member() {
-    let dir = tempfile::tempdir().unwrap();
-    let authority = authority(dir.path());
+    let (_dir, authority) = authority();
     let (one, two) = (secured(&authority, 1, 1).await, secured(&authority, 2, 2).await);
     two.service.statuses.send_modify(|all| {
         all.insert(1, MembershipStatus::Unknown);
     });
-    let option = || RPCOption::new(Duration::from_secs(4));
     let mut raft = one.net.clone().new_client(2, &two.member()).await;
     let answer = raft.vote(VoteRequest::new(leader_vote(), None), option()).await;
     assert!(matches!(answer, Err(RPCError::Unreachable(_))), "{answer:?}");

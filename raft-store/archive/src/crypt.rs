@@ -23,6 +23,9 @@ use crate::ArchiveError;
 #[cfg(not(feature = "encryption"))]
 use left_out::{Identity, Recipient};
 
+/// What was sealed, to be read.
+type Opened<'r> = Result<Box<dyn Read + Send + 'r>, ArchiveError>;
+
 /// For whom an archive is encrypted; for nobody means that it is not.
 #[derive(Clone, Default)]
 pub struct Recipients(Vec<Recipient>);
@@ -155,30 +158,17 @@ impl Keys {
     }
 
     /// Reads what was sealed. `object` is its name.
-    pub(crate) fn open<'r>(
-        &self,
-        object: &str,
-        is_encrypted: bool,
-        source: impl Read + Send + 'r,
-    ) -> Result<Box<dyn Read + Send + 'r>, ArchiveError> {
+    pub(crate) fn open<'r>(&self, object: &str, is_encrypted: bool, source: impl Read + Send + 'r) -> Opened<'r> {
         if is_encrypted { self.decrypted(object, source) } else { Ok(Box::new(source)) }
     }
 
     #[cfg(not(feature = "encryption"))]
-    fn decrypted<'r>(
-        &self,
-        object: &str,
-        _source: impl Read + Send + 'r,
-    ) -> Result<Box<dyn Read + Send + 'r>, ArchiveError> {
+    fn decrypted<'r>(&self, object: &str, _source: impl Read + Send + 'r) -> Opened<'r> {
         Err(ArchiveError::Locked { object: object.to_owned(), what: format!("is encrypted, and {LEFT_OUT}") })
     }
 
     #[cfg(feature = "encryption")]
-    fn decrypted<'r>(
-        &self,
-        object: &str,
-        source: impl Read + Send + 'r,
-    ) -> Result<Box<dyn Read + Send + 'r>, ArchiveError> {
+    fn decrypted<'r>(&self, object: &str, source: impl Read + Send + 'r) -> Opened<'r> {
         let locked = |what: &str| ArchiveError::Locked { object: object.to_owned(), what: what.to_owned() };
         if self.0.is_empty() {
             return Err(locked("is encrypted, and no key was given: name the file with it by --key"));

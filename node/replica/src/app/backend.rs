@@ -20,6 +20,9 @@ use quorate_store::backup::BackupError;
 use super::App;
 use super::backup::BackupFor;
 
+/// An answer on its way, or why there is none.
+type Answering<'a, T> = BoxFuture<'a, Result<T, AppError>>;
+
 macro_rules! of_state {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?) -> $answer:ty;)*) => {
         impl Queries for App {
@@ -39,16 +42,11 @@ macro_rules! of_state {
 quorate_machine::every_query!(of_state);
 
 impl Node for App {
-    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+    fn write(&self, command: Command, deadline: Instant) -> Answering<'_, Reply> {
         Box::pin(self.writes().write(command, deadline))
     }
 
-    fn renew(
-        &self,
-        renewer: Renewer,
-        sessions: Vec<SessionId>,
-        deadline: Instant,
-    ) -> BoxFuture<'_, Result<Renewed, AppError>> {
+    fn renew(&self, renewer: Renewer, sessions: Vec<SessionId>, deadline: Instant) -> Answering<'_, Renewed> {
         Box::pin(self.inner.sessions.renew(renewer, sessions, deadline))
     }
 
@@ -64,7 +62,7 @@ impl Node for App {
         self.state().dry_run(command, self.wall_now())
     }
 
-    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> BoxFuture<'_, Result<(), AppError>> {
+    fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Answering<'_, ()> {
         Box::pin(self.reads().barrier(consistency, deadline))
     }
 
@@ -72,7 +70,7 @@ impl Node for App {
         &'a self,
         sessions: &'a [SessionId],
         deadline: Instant,
-    ) -> BoxFuture<'a, Result<Observed<Vec<Option<String>>>, AppError>> {
+    ) -> Answering<'a, Observed<Vec<Option<String>>>> {
         Box::pin(self.inner.sessions.owners_of(sessions, deadline))
     }
 
@@ -167,23 +165,19 @@ impl Operations for App {
         }
     }
 
-    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> BoxFuture<'_, Result<u64, AppError>> {
+    fn hand_over(&self, to: Option<u64>, deadline: Instant) -> Answering<'_, u64> {
         Box::pin(App::hand_over(self, to, deadline))
     }
 
-    fn members_seen(&self, deadline: Instant) -> BoxFuture<'_, Result<MembersSeen, AppError>> {
+    fn members_seen(&self, deadline: Instant) -> Answering<'_, MembersSeen> {
         Box::pin(App::members_seen(self, deadline))
     }
 
-    fn change_members(
-        &self,
-        context: MemberRequest,
-        deadline: Instant,
-    ) -> BoxFuture<'_, Result<MemberReply, AppError>> {
+    fn change_members(&self, context: MemberRequest, deadline: Instant) -> Answering<'_, MemberReply> {
         Box::pin(App::change_members(self, context, deadline))
     }
 
-    fn repair(&self, node: u64, deadline: Instant) -> BoxFuture<'_, Result<Repaired, AppError>> {
+    fn repair(&self, node: u64, deadline: Instant) -> Answering<'_, Repaired> {
         Box::pin(App::repair(self, node, deadline))
     }
 }

@@ -147,17 +147,13 @@ impl Drop for Counted<'_> {
 
 /// Backups of a node's state.
 pub struct Backups {
-    state: StateReader,
-    identity: Arc<ArcSwap<Identity>>,
-    ledger: Arc<BackupLedger>,
+    pub(super) state: StateReader,
+    /// Of the node that takes them.
+    pub(super) identity: Arc<ArcSwap<Identity>>,
+    pub(super) ledger: Arc<BackupLedger>,
 }
 
 impl Backups {
-    /// Backups of the state, by the node of that identity, counted in the ledger.
-    pub fn new(state: StateReader, identity: Arc<ArcSwap<Identity>>, ledger: Arc<BackupLedger>) -> Self {
-        Self { state, identity, ledger }
-    }
-
     /// Writes a backup of the state as of now; `begun` is told its revision before the first byte. Blocks for as long as the
     /// sink does. That it is complete is for the caller to note, who knows what becomes of the bytes.
     pub fn back_up(

@@ -196,7 +196,7 @@ struct Modest<'a, W> {
 impl<W: Write> Write for Modest<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         go_on(self.app)?;
-        if self.shares_disk && !self.app.has_room_beside(SPARE_BYTES) {
+        if self.shares_disk && !self.app.space().has_room_beside(SPARE_BYTES) {
             self.gave_way = true;
             return Err(io::ErrorKind::StorageFull.into());
         }

@@ -37,34 +37,12 @@ const ASK: Duration = Duration::from_millis(1_000);
 /// For an answer to a join, which includes catching up.
 const JOIN: Duration = Duration::from_secs(70);
 
-/// Why this node cannot become or be a member; the process ends with it.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refused {
-    /// A sentence for people.
-    pub reason: String,
-    /// Whether it is about the id of this node: under another one it may be taken in.
-    pub is_of_the_id: bool,
-}
-
-impl Refused {
-    /// Under whatever id.
-    fn whole(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_of_the_id: false }
-    }
-
-    /// Under this id.
-    fn of_the_id(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_of_the_id: true }
-    }
-}
-
 /// Why this node is no member and becomes none.
 #[derive(Debug, thiserror::Error)]
 pub enum NoMember {
-    /// Somebody refuses it, or its settings do.
+    /// Somebody refuses it, or its settings do: the process ends.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] Refusal),
     /// It was taken in, and removed again before it knew of either.
     #[error("this node was removed from its cluster")]
     Removed,
@@ -96,17 +74,17 @@ enum Shown {
 
 impl JoinCredential {
     /// The invitation, if there is one by now.
-    async fn invitation(&self) -> Result<Shown, Refused> {
+    async fn invitation(&self) -> Result<Shown, Refusal> {
         let Some(path) = self.invitation_file.clone() else { return Ok(Shown::Nothing) };
         let shown = path.display().to_string();
         let read = background::blocking(move || (std::fs::read_to_string(&path), refuse_open_secret(&path))).await;
-        match read.map_err(|error| Refused::whole(error.to_string()))? {
+        match read.map_err(|error| Refusal::from(error.to_string()))? {
             // There is nothing yet that somebody could have read.
             (Ok(text), _) if text.trim().is_empty() => Ok(Shown::Nothing),
             (Ok(_), Err(why)) => Ok(Shown::Open(format!("join_token_file: {shown} {why}"))),
             (Ok(text), Ok(())) => Ok(Shown::Invitation(Invitation(text.trim().to_owned()))),
             (Err(error), _) if error.kind() == ErrorKind::NotFound => Ok(Shown::Nothing),
-            (Err(error), _) => Err(Refused::whole(format!("join_token_file: {shown} cannot be read: {error}"))),
+            (Err(error), _) => Err(Refusal::from(format!("join_token_file: {shown} cannot be read: {error}"))),
         }
     }
 
@@ -189,7 +167,7 @@ fn is_part_of_a_quorum(app: &App) -> bool {
 /// single node does): it would lead itself and answer with foreign data. So every node of the list that the own membership
 /// does not know is asked until it has answered; mostly there is none. A disk that knows other members decides nothing without
 /// them, so it need not end where a list that has grown old names somebody else.
-async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> Result<(), Refused> {
+async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> Result<(), Refusal> {
     let known = super::service::membership(app).map(|membership| membership.nodes).unwrap_or_default();
     let mut strangers: JoinList =
         list.iter().filter(|(id, _)| !known.contains_key(id)).map(|(id, addr)| (*id, addr.clone())).collect();
@@ -197,13 +175,13 @@ async fn refuse_other_cluster(app: &App, service: &Service, list: &JoinList) -> 
     loop {
         match ask_all(app, service, &strangers).await {
             Ok(hellos) => strangers.retain(|id, _| !hellos.contains_key(id)),
-            Err(Refused { reason, .. }) if known.len() > 1 => {
+            Err(Refusal { reason, .. }) if known.len() > 1 => {
                 tracing::warn!(reason, "the join list has a node that is none of this cluster; is it up to date?");
             }
             Err(refused) => return Err(refused),
         }
         if is_part_of_a_quorum(app) {
-            app.trust_disk();
+            app.reads().trust_disk();
         }
         if strangers.is_empty() {
             return Ok(());
@@ -260,7 +238,7 @@ fn decide(
     list: &JoinList,
     was_member: bool,
     hellos: &BTreeMap<NodeId, HelloAnswer>,
-) -> Result<Step, Refused> {
+) -> Result<Step, Refusal> {
     for hello in hellos.values() {
         if let (Some(cluster_id), Some(membership)) = (hello.cluster_id, &hello.membership) {
             return match membership.nodes.get(&self_id) {
@@ -278,7 +256,7 @@ fn decide(
         }
     }
     let silent: Vec<NodeId> = list.keys().copied().filter(|id| *id != self_id && !hellos.contains_key(id)).collect();
-    let founder = *list.keys().next().ok_or_else(|| Refused::whole("the join list is empty"))?;
+    let founder = *list.keys().next().ok_or_else(|| Refusal::from("the join list is empty".to_owned()))?;
     if founder != self_id || !silent.is_empty() {
         return Ok(Step::Wait { silent, founder });
     }
@@ -287,8 +265,8 @@ fn decide(
     Ok(Step::Found { founder, cluster_id, others })
 }
 
-fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refused {
-    Refused::of_the_id(format!(
+fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refusal {
+    Refusal::of_the_id(format!(
         "node {self_id} is a member of cluster {cluster_id:032x} with another disk (incarnation {known:032x}), and this data \
          directory is new: a node that lost its disk must not come back as itself. Bring the old directory back, or remove \
          node {self_id} from the cluster and start under a node id that was never used, or under its own with an invitation by \
@@ -297,12 +275,12 @@ fn wiped(self_id: NodeId, cluster_id: u128, known: u128) -> Refused {
 }
 
 /// The id that an interrupted founding left behind, if any.
-fn agreed_cluster(own: Option<u128>, hellos: &BTreeMap<NodeId, HelloAnswer>) -> Result<Option<u128>, Refused> {
+fn agreed_cluster(own: Option<u128>, hellos: &BTreeMap<NodeId, HelloAnswer>) -> Result<Option<u128>, Refusal> {
     let mut agreed = own;
     for hello in hellos.values() {
         match (agreed, hello.cluster_id) {
             (Some(one), Some(other)) if one != other => {
-                return Err(Refused::whole(format!(
+                return Err(Refusal::from(format!(
                     "node {} belongs to cluster {other:032x}, others of the join list to {one:032x}: they cannot form one cluster",
                     hello.node_id
                 )));
@@ -323,10 +301,10 @@ fn is_elsewhere(service: &Service, id: NodeId, addr: &str) -> bool {
 /// Asks all others who they are. Silence is no answer; a refusal ends this node. An answer says, too, that this disk is not
 /// another cluster's. Who answers is asked, not who is expected: where the founder of an address lost its disk, another node of the
 /// cluster is there now.
-async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refused> {
+async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeMap<NodeId, HelloAnswer>, Refusal> {
     let others = list.iter().filter(|(id, addr)| is_elsewhere(service, **id, addr));
     let questions = others.map(|(id, addr)| async move {
-        (*id, app.peers().ask_whoever_is_at(addr, PeerRequest::Hello, Instant::now() + ASK).await)
+        (*id, app.peers().ask_at(addr, None, PeerRequest::Hello, Instant::now() + ASK).await)
     });
     let mut hellos = BTreeMap::new();
     for (id, answer) in join_all(questions).await {
@@ -335,7 +313,7 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
                 hellos.insert(id, hello);
             }
             Ok(PeerResponse::Hello(hello)) if list.contains_key(&hello.node_id) => {
-                return Err(Refused::whole(format!(
+                return Err(Refusal::from(format!(
                     "node {} answers at {}, where the join list has node {id}: give each node its own address there",
                     hello.node_id, list[&id]
                 )));
@@ -345,15 +323,14 @@ async fn ask_all(app: &App, service: &Service, list: &JoinList) -> Result<BTreeM
                 quorate_node_core::debug!(node = id, is = hello.node_id, "another node answers")
             }
             Ok(other) => tracing::warn!(node = id, ?other, "an answer to Hello that is none"),
-            Err(QueryError::Call(CallError::Refused(Refusal { reason, is_of_the_id }))) => {
-                let reason = format!("node {id} of the join list refuses this node: {reason}");
-                return Err(Refused { reason, is_of_the_id });
+            Err(QueryError::Call(CallError::Refused(refusal))) => {
+                return Err(refusal.by(format_args!("node {id} of the join list refuses this node")));
             }
             Err(error) => quorate_node_core::debug!(node = id, %error, "no answer to Hello"),
         }
     }
     if !hellos.is_empty() {
-        app.trust_disk();
+        app.reads().trust_disk();
     }
     Ok(hellos)
 }
@@ -365,14 +342,14 @@ async fn found(
     list: &JoinList,
     cluster_id: Option<u128>,
     mut members: BTreeMap<NodeId, MemberRecord>,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let cluster_id = cluster_id.unwrap_or_else(rand::random);
     record(service, cluster_id).await?;
     for (id, addr) in list.iter().filter(|(id, _)| **id != app.node_id()) {
-        match app.peers().ask_at(addr, *id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
+        match app.peers().ask_at(addr, Some(*id), PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
             Ok(PeerResponse::Done) => {}
             Ok(PeerResponse::Refused { reason }) => {
-                return Err(Refused::whole(format!("node {id} refuses adoption: {reason}")));
+                return Err(Refusal::from(format!("node {id} refuses adoption: {reason}")));
             }
             // The next round asks again, with the same cluster id.
             Ok(_) | Err(_) => return Ok(()),
@@ -382,7 +359,7 @@ async fn found(
     let members: BTreeMap<NodeId, Member> = members.into_iter().map(|(id, member)| (id, member.into())).collect();
     match app.raft().initialize(members).await {
         Ok(()) | Err(RaftError::APIError(InitializeError::NotAllowed(_))) => Ok(()),
-        Err(error) => Err(Refused::whole(format!("the cluster could not be founded: {error}"))),
+        Err(error) => Err(Refusal::from(format!("the cluster could not be founded: {error}"))),
     }
 }
 
@@ -408,21 +385,21 @@ async fn join(
         }
     };
     for (id, addr) in through {
-        match app.peers().ask_at(addr, *id, question.clone(), Instant::now() + JOIN).await {
+        match app.peers().ask_at(addr, Some(*id), question.clone(), Instant::now() + JOIN).await {
             Ok(PeerResponse::Done) => return Ok(()),
             Ok(PeerResponse::TryAgain) => {
                 tokio::time::sleep(ASK_AGAIN).await;
                 return Ok(());
             }
             Ok(PeerResponse::Refused { reason }) => {
-                return Err(Refused::whole(format!("node {id} refuses to take this node in: {reason}")).into());
+                return Err(Refusal::from(format!("node {id} refuses to take this node in: {reason}")).into());
             }
             Ok(PeerResponse::IdTaken { reason }) => {
-                return Err(Refused::of_the_id(format!("node {id} refuses to take this node in: {reason}")).into());
+                return Err(Refusal::of_the_id(format!("node {id} refuses to take this node in: {reason}")).into());
             }
             Ok(PeerResponse::Membership { is_member: false }) => return Err(NoMember::Removed),
             Ok(PeerResponse::IdRemoved { reason }) if credential.has_spare_ids => {
-                return Err(Refused::of_the_id(reason).into());
+                return Err(Refusal::of_the_id(reason).into());
             }
             // An operator can do something about it while this node waits.
             Ok(PeerResponse::NotInvited { reason } | PeerResponse::IdRemoved { reason }) => {
@@ -437,8 +414,8 @@ async fn join(
     Ok(())
 }
 
-async fn record(service: &Arc<Service>, cluster_id: u128) -> Result<(), Refused> {
-    service.record_cluster(cluster_id).await.map_err(Refused::whole)
+async fn record(service: &Arc<Service>, cluster_id: u128) -> Result<(), Refusal> {
+    service.record_cluster(cluster_id).await.map_err(Refusal::from)
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use quorate_machine::level::Level;
 use quorate_machine::types::WallMillis;
-use quorate_node_core::backend::{AppError, Consistency, LeaderHint};
+use quorate_node_core::backend::{AppError, LeaderHint};
 use quorate_node_core::slow::SlowLog;
 use quorate_node_core::tls::PortTls;
 use quorate_store::raft::{NodeId, TypeConfig};
@@ -194,13 +193,13 @@ impl App {
             Arc::clone(&integrity),
             parts.is_recovered,
         ));
-        let write = Arc::new(WritePath::new(
-            parts.proposer,
-            Arc::clone(&view),
-            Arc::clone(&reads),
-            Arc::clone(&space),
-            parts.slow,
-        ));
+        let write = Arc::new(WritePath {
+            proposer: parts.proposer,
+            view: Arc::clone(&view),
+            reads: Arc::clone(&reads),
+            space: Arc::clone(&space),
+            slow: parts.slow,
+        });
         let locks = Arc::new(LockTurns::new(
             node_id,
             state.clone(),
@@ -211,13 +210,18 @@ impl App {
             parts.lock_queues,
         ));
         let upkeep = Upkeep {
-            snapshots: Snapshots::new(raft.clone(), state.clone(), Arc::clone(&space), parts.snapshot_request),
-            backups: Backups::new(state, Arc::clone(&identity), parts.backups),
+            snapshots: Snapshots {
+                raft: raft.clone(),
+                state: state.clone(),
+                space: Arc::clone(&space),
+                request: parts.snapshot_request,
+            },
+            backups: Backups { state, identity: Arc::clone(&identity), ledger: parts.backups },
             archive: parts.archive,
             tls: parts.tls,
             level_known: parts.level_known,
         };
-        let sessions = Sessions::new(parts.renewals, Arc::clone(&reads));
+        let sessions = Sessions { renewals: parts.renewals, reads: Arc::clone(&reads) };
         let members = Members::new(identity, view, peers, parts.join_policy);
         let (candidacy, halt, wall_clocks) = (parts.candidacy, parts.halt, parts.wall_clocks);
         let stopping = AtomicBool::new(false);
@@ -297,12 +301,12 @@ impl App {
     }
 
     /// The room for more.
-    fn space(&self) -> &DiskSpace {
+    pub fn space(&self) -> &DiskSpace {
         &self.inner.space
     }
 
     /// The read path.
-    fn reads(&self) -> &ReadPath {
+    pub fn reads(&self) -> &ReadPath {
         &self.inner.reads
     }
 
@@ -321,22 +325,12 @@ impl App {
         &self.inner.integrity
     }
 
-    /// Returns once reads of [`Self::state`] are as fresh as asked for.
-    pub async fn read_barrier(&self, consistency: Consistency, deadline: Instant) -> Result<(), AppError> {
-        self.reads().barrier(consistency, deadline).await
-    }
-
-    /// Whether this node shows what it showed before it was started, or more: see [`Self::recover`].
-    pub fn is_recovered(&self) -> bool {
-        self.reads().is_recovered()
-    }
-
     /// How far the archive is, where there is one.
     pub fn archive(&self) -> Option<&Arc<archive::ArchiveLedger>> {
         self.upkeep().archive.as_ref()
     }
 
-    /// The state to read from, after [`Self::read_barrier`].
+    /// The state to read from, once it is as fresh as it has to be.
     pub fn state(&self) -> &StateReader {
         self.reads().state()
     }
@@ -355,26 +349,6 @@ impl App {
         self.reads().unready_reason()
     }
 
-    /// Makes the ballast file again where it is gone and there is room.
-    pub async fn restore_ballast(&self) -> std::io::Result<()> {
-        self.space().restore_ballast().await
-    }
-
-    /// Nothing is answered before [`Self::trust_disk`].
-    pub fn doubt_disk(&self) {
-        self.reads().doubt_disk();
-    }
-
-    /// The disk is this cluster's: requests are answered from now on.
-    pub fn trust_disk(&self) {
-        self.reads().trust_disk();
-    }
-
-    /// Whether writes would still have room on the data disk if something else took `bytes` of it.
-    pub fn has_room_beside(&self, bytes: u64) -> bool {
-        self.space().has_room_beside(bytes)
-    }
-
     /// From now on the node tells load balancers to go elsewhere.
     pub fn begin_stop(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
@@ -383,10 +357,5 @@ impl App {
     /// Whether the node is about to end: what goes on beside it should end first.
     pub fn is_stopping(&self) -> bool {
         self.inner.stopping.load(Ordering::Relaxed)
-    }
-
-    /// Returns once this node shows what it showed before it was started, or more.
-    pub async fn recover(&self) {
-        self.reads().recover().await;
     }
 }

@@ -126,29 +126,19 @@ impl Peers {
         if theirs == vote { Ok(()) } else { Err(SendError::Refused("another node leads by now".into())) }
     }
 
-    /// Asks whoever listens at an address, as found in a join list, and shows a certificate of a node.
-    pub async fn ask_whoever_is_at(
-        &self,
-        addr: &str,
-        question: PeerRequest,
-        by: Instant,
-    ) -> Result<PeerResponse, QueryError> {
-        Ok(self.net.call(addr, None, question, by).await?)
-    }
-
     /// Bounds the speed at which this node sends snapshots, bytes a second; 0 lifts the bound.
     pub fn limit_snapshots(&self, bytes_per_second: u64) {
         self.net.limit_snapshots(bytes_per_second);
     }
 
-    /// Asks the node that has to listen at an address.
+    /// Asks the node that has to listen at an address, as found in a join list; without an id, whoever shows a certificate of a node there.
     pub async fn ask_at(
         &self,
         addr: &str,
-        to: NodeId,
+        to: Option<NodeId>,
         question: PeerRequest,
         by: Instant,
     ) -> Result<PeerResponse, QueryError> {
-        Ok(self.net.call(addr, Some(to), question, by).await?)
+        Ok(self.net.call(addr, to, question, by).await?)
     }
 }

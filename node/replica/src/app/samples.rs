@@ -86,16 +86,12 @@ impl MetricsSource for NodeSamples {
 impl NodeSamples {
     fn space_samples(&self, out: &mut Vec<Sample>) {
         let is_low = self.space.state() != Space::Ok;
-        out.extend([
-            Sample::gauge("disk_free_bytes", "Free bytes on the data disk", self.space.free()),
-            Sample::gauge("disk_size_bytes", "Bytes of the data disk", self.space.size()),
-            Sample::gauge("disk_needed_bytes", "Free bytes below which writes are refused", self.space.needed()),
-            Sample::gauge(
-                "disk_low",
-                "Whether writes are refused since the data disk is nearly full",
-                u64::from(is_low),
-            ),
-        ]);
+        out.extend(gauges([
+            ("disk_free_bytes", "Free bytes on the data disk", self.space.free()),
+            ("disk_size_bytes", "Bytes of the data disk", self.space.size()),
+            ("disk_needed_bytes", "Free bytes below which writes are refused", self.space.needed()),
+            ("disk_low", "Whether writes are refused since the data disk is nearly full", u64::from(is_low)),
+        ]));
     }
 
     fn task_samples(&self, out: &mut Vec<Sample>) {
@@ -119,70 +115,63 @@ impl NodeSamples {
 
     fn coordination_samples(&self, out: &mut Vec<Sample>) {
         match self.state.coordination_counts(LOCKS_COUNTED_MAX) {
-            Ok(counts) => out.extend([
-                Sample::gauge("sessions", "Sessions of the cluster", counts.sessions),
-                Sample::gauge("lock_holders", "Holders of locks and elections, of the first 100000", counts.holders),
-                Sample::gauge(
-                    "lock_waiters",
-                    "Places in queues of locks and elections, of the first 100000",
-                    counts.waiters,
-                ),
-            ]),
+            Ok(counts) => out.extend(gauges([
+                ("sessions", "Sessions of the cluster", counts.sessions),
+                ("lock_holders", "Holders of locks and elections, of the first 100000", counts.holders),
+                ("lock_waiters", "Places in queues of locks and elections, of the first 100000", counts.waiters),
+            ])),
             Err(fault) => tracing::warn!(%fault, "locks could not be counted for the metrics"),
         }
         match self.state.kept_for_a_while() {
-            Ok(kept) => out.extend([
-                Sample::gauge("request_table_bytes", "Bytes of outcomes kept for retries", kept.requests),
-                Sample::gauge(
-                    "request_table_limit_bytes",
-                    "Bytes of outcomes kept for retries at which new requests are refused",
-                    REQUEST_TABLE_BYTES_MAX,
-                ),
-                Sample::gauge("refusal_bytes", "Bytes of the record of refusals, kept as long", kept.refusals),
-                Sample::gauge("refusals_dropped", "Refused commands of that time that are not recorded", kept.dropped),
-            ]),
+            Ok(kept) => {
+                let limit_help = "Bytes of outcomes kept for retries at which new requests are refused";
+                out.extend(gauges([
+                    ("request_table_bytes", "Bytes of outcomes kept for retries", kept.requests),
+                    ("request_table_limit_bytes", limit_help, REQUEST_TABLE_BYTES_MAX),
+                    ("refusal_bytes", "Bytes of the record of refusals, kept as long", kept.refusals),
+                    ("refusals_dropped", "Refused commands of that time that are not recorded", kept.dropped),
+                ]));
+            }
             Err(fault) => tracing::warn!(%fault, "what is kept for a while could not be read for the metrics"),
         }
         let (commands, sessions) = self.renewals.now();
-        out.extend([
-            Sample::gauge(
-                "waiting_requests",
-                "Requests that wait here for a lock or the like",
-                self.waiting.now() as u64,
-            ),
-            Sample::gauge(
-                "entry_lock_waiters",
-                "Requests in the queues for locks of entries, at the leader",
-                self.lock_queues.places() as u64,
-            ),
-            Sample::counter("renewal_commands", "Commands of this node that renewed sessions", commands),
-            Sample::counter("renewed_sessions", "Sessions in those commands", sessions),
-            Sample::counter(
-                "renewals_unknown",
-                "Ids of no session that were to be renewed here: answered without a command",
-                self.renewals.unknown(),
-            ),
-        ]);
+        let (waiting, places) = (self.waiting.now() as u64, self.lock_queues.places() as u64);
+        out.extend(gauges([
+            ("waiting_requests", "Requests that wait here for a lock or the like", waiting),
+            ("entry_lock_waiters", "Requests in the queues for locks of entries, at the leader", places),
+        ]));
+        let unknown = "Ids of no session that were to be renewed here: answered without a command";
+        out.extend(counters([
+            ("renewal_commands", "Commands of this node that renewed sessions", commands),
+            ("renewed_sessions", "Sessions in those commands", sessions),
+            ("renewals_unknown", unknown, self.renewals.unknown()),
+        ]));
     }
 }
 
 fn integrity_samples(integrity: &Integrity, out: &mut Vec<Sample>) {
     let now = integrity.samples();
-    let help = "Last log index at which a majority was seen to hold the state of this node";
-    out.extend([
-        Sample::gauge("quarantined", "Whether this node does not trust its state", u64::from(now.quarantined)),
-        Sample::gauge("digest_compared_index", help, now.compared_index),
-        Sample::gauge(
-            "digest_diverged_nodes",
-            "Other nodes whose state is not that of the majority",
-            now.diverged_nodes,
-        ),
-        Sample::gauge(
-            "digest_split_nodes",
-            "Other nodes whose state differs from this node's while no majority says who is right",
-            now.split_nodes,
-        ),
-    ]);
+    let compared = "Last log index at which a majority was seen to hold the state of this node";
+    let split = "Other nodes whose state differs from this node's while no majority says who is right";
+    out.extend(gauges([
+        ("quarantined", "Whether this node does not trust its state", u64::from(now.quarantined)),
+        ("digest_compared_index", compared, now.compared_index),
+        ("digest_diverged_nodes", "Other nodes whose state is not that of the majority", now.diverged_nodes),
+        ("digest_split_nodes", split, now.split_nodes),
+    ]));
+}
+
+/// Name, help and number of each.
+type Rows<const N: usize> = [(&'static str, &'static str, u64); N];
+
+/// Numbers that go up and down.
+fn gauges<const N: usize>(rows: Rows<N>) -> [Sample; N] {
+    rows.map(|(name, help, value)| Sample::gauge(name, help, value))
+}
+
+/// Numbers that only go up.
+fn counters<const N: usize>(rows: Rows<N>) -> [Sample; N] {
+    rows.map(|(name, help, value)| Sample::counter(name, help, value))
 }
 
 /// What the stores counted, as a histogram in seconds.
@@ -195,41 +184,41 @@ fn durations(name: &'static str, help: &'static str, counts: &DurationCounts) ->
 
 fn log_samples(stats: &LogStats, out: &mut Vec<Sample>) {
     out.push(durations("log_fsync_duration_seconds", "Time of one fsync of the log", &stats.fsync));
-    out.push(Sample::counter("log_groups", "Groups of log operations that shared one write and sync", stats.groups));
-    out.push(Sample::counter("log_entries", "Entries appended to the log", stats.entries));
-    out.push(Sample::counter("log_written_bytes", "Bytes the log gave to the disk", stats.bytes));
-    out.push(Sample::gauge("log_disk_bytes", "Bytes of the log's segments, the unused parts too", stats.disk_bytes));
-    out.push(Sample::gauge("log_queue_bytes", "Bytes that wait to be written to the log", stats.queue_bytes));
-    out.push(Sample::gauge("log_tail_bytes", "Memory of the newest log entries", stats.tail_bytes));
+    out.extend(counters([
+        ("log_groups", "Groups of log operations that shared one write and sync", stats.groups),
+        ("log_entries", "Entries appended to the log", stats.entries),
+        ("log_written_bytes", "Bytes the log gave to the disk", stats.bytes),
+    ]));
+    out.extend(gauges([
+        ("log_disk_bytes", "Bytes of the log's segments, the unused parts too", stats.disk_bytes),
+        ("log_queue_bytes", "Bytes that wait to be written to the log", stats.queue_bytes),
+        ("log_tail_bytes", "Memory of the newest log entries", stats.tail_bytes),
+    ]));
 }
 
 fn state_samples(stats: &StateStats, out: &mut Vec<Sample>) {
     let help = "Time to apply one group of log entries and write what they change";
     out.push(durations("apply_duration_seconds", help, &stats.apply));
-    out.extend([
-        Sample::counter("applied_entries", "Log entries applied", stats.applied_entries),
-        Sample::counter("state_snapshots_built", "Snapshots built", stats.snapshots_built),
-        Sample::counter("state_snapshots_installed", "Snapshots of other nodes installed", stats.snapshots_installed),
-        Sample::counter(
-            "contained_faults",
-            "Faults contained by this node since its start: each is a bug",
-            stats.contained_faults,
-        ),
-        Sample::counter("faulted_commands", "Commands that ever faulted in this cluster", stats.faults.commands),
-        Sample::gauge("parked_work", "Pieces of work that are set aside because they faulted", stats.faults.parked),
-        Sample::gauge("state_stalled", "Whether RocksDB holds writes up", u64::from(stats.is_stalled)),
-    ]);
-    out.extend([
-        Sample::gauge("state_durable_index", "Applied index that would survive a crash", stats.durable_index),
-        Sample::gauge("state_rows_estimate", "Rows of all kinds, by estimate", stats.rows_estimate),
-        Sample::gauge("state_memtable_bytes", "Bytes of all memtables", stats.memtable_bytes),
-        Sample::gauge("state_table_bytes", "Bytes of the live table files", stats.table_bytes),
-        Sample::gauge("state_block_cache_bytes", "Bytes of blocks in memory", stats.block_cache_bytes),
-        Sample::gauge("state_compaction_debt_bytes", "Bytes that compaction lags behind", stats.compaction_debt_bytes),
-        Sample::gauge("state_snapshot_bytes", "Bytes of the current snapshot", stats.snapshot_bytes),
-        Sample::gauge("state_watched_keys", "Waits for changes of keys, watches too", stats.watched_keys),
-        Sample::gauge("watches", "Watches of keys", stats.watches),
-    ]);
+    out.extend(counters([
+        ("applied_entries", "Log entries applied", stats.applied_entries),
+        ("state_snapshots_built", "Snapshots built", stats.snapshots_built),
+        ("state_snapshots_installed", "Snapshots of other nodes installed", stats.snapshots_installed),
+        ("contained_faults", "Faults contained by this node since its start: each is a bug", stats.contained_faults),
+        ("faulted_commands", "Commands that ever faulted in this cluster", stats.faults.commands),
+    ]));
+    out.extend(gauges([
+        ("parked_work", "Pieces of work that are set aside because they faulted", stats.faults.parked),
+        ("state_stalled", "Whether RocksDB holds writes up", u64::from(stats.is_stalled)),
+        ("state_durable_index", "Applied index that would survive a crash", stats.durable_index),
+        ("state_rows_estimate", "Rows of all kinds, by estimate", stats.rows_estimate),
+        ("state_memtable_bytes", "Bytes of all memtables", stats.memtable_bytes),
+        ("state_table_bytes", "Bytes of the live table files", stats.table_bytes),
+        ("state_block_cache_bytes", "Bytes of blocks in memory", stats.block_cache_bytes),
+        ("state_compaction_debt_bytes", "Bytes that compaction lags behind", stats.compaction_debt_bytes),
+        ("state_snapshot_bytes", "Bytes of the current snapshot", stats.snapshot_bytes),
+        ("state_watched_keys", "Waits for changes of keys, watches too", stats.watched_keys),
+        ("watches", "Watches of keys", stats.watches),
+    ]));
 }
 
 fn peer_samples(counters: &PeerCounters, out: &mut Vec<Sample>) {

@@ -233,7 +233,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
     };
     let commands: Vec<(Bytes, Instant)> = commands.into_iter().map(command).collect();
     let urgency = match commands.as_slice() {
-        [(command, _)] => app.writes().proposer().urgency_of_forwarded(command, urgency),
+        [(command, _)] => app.writes().proposer.urgency_of_forwarded(command, urgency),
         _ => urgency,
     };
     let (submitted, _place) = take_forwarded(app, &commands, urgency, came + FORWARDED_MAX).await;
@@ -245,9 +245,9 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
             Taken::Settled(proposed) => *proposed,
         };
         if let ProposalOutcome::Decided(reply) = &proposed {
-            app.writes().proposer().learn(command, reply);
+            app.writes().proposer.learn(command, reply);
         }
-        if app.writes().slow().is_slow(came.elapsed()) {
+        if app.writes().slow.is_slow(came.elapsed()) {
             tell_slow(app, from.node_id, command, &proposed, came.elapsed());
         }
         bytes += proposed.bytes();
@@ -261,7 +261,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
 /// The line of a forwarded write that took too long here: with the request id that the node has told its client, so that the
 /// lines of both nodes are found together. Decoded only here.
 fn tell_slow(app: &App, from: NodeId, command: &[u8], proposed: &ProposalOutcome, took: Duration) {
-    let Some(left_out) = app.writes().slow().admit() else { return };
+    let Some(left_out) = app.writes().slow.admit() else { return };
     let request_id = command_codec::decode_command(command).ok().and_then(|command| command.request_id);
     let request_id = request_id.map(|id| slow::shown(&id.0));
     let index = if let ProposalOutcome::Decided(reply) = proposed { Some(reply.index) } else { None };
@@ -282,7 +282,7 @@ async fn take_forwarded<'a>(
     urgency: Urgency,
     by: Instant,
 ) -> (Vec<Taken>, Option<SemaphorePermit<'a>>) {
-    let queue = |(command, deadline): &(Bytes, Instant)| match app.writes().proposer().submit(
+    let queue = |(command, deadline): &(Bytes, Instant)| match app.writes().proposer.submit(
         command.clone(),
         urgency,
         true,

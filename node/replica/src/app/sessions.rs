@@ -18,16 +18,12 @@ const OWNERS_AT_ONCE: usize = 64;
 
 /// The sessions, as callers at this node see them.
 pub struct Sessions {
-    renewals: Renewals,
-    reads: Arc<ReadPath>,
+    pub(super) renewals: Renewals,
+    /// Shows the state that they are of.
+    pub(super) reads: Arc<ReadPath>,
 }
 
 impl Sessions {
-    /// The sessions of the state that `reads` shows.
-    pub fn new(renewals: Renewals, reads: Arc<ReadPath>) -> Self {
-        Self { renewals, reads }
-    }
-
     /// Renews sessions, at most [`quorate_machine::limits::SESSIONS_RENEWED_MAX`], together with those that others renew at the
     /// same time. Tried again until the deadline, also where the outcome of a try is unknown: to renew again is harmless.
     pub async fn renew(

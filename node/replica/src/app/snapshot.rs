@@ -23,18 +23,13 @@ const OVERHEAD_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Snapshots out of turn of a node.
 pub struct Snapshots {
-    raft: Raft,
-    state: StateReader,
-    space: Arc<DiskSpace>,
-    request: SnapshotRequest,
+    pub(super) raft: Raft,
+    pub(super) state: StateReader,
+    pub(super) space: Arc<DiskSpace>,
+    pub(super) request: SnapshotRequest,
 }
 
 impl Snapshots {
-    /// Snapshots of the state, asked for by `request` and made by Raft.
-    pub fn new(raft: Raft, state: StateReader, space: Arc<DiskSpace>, request: SnapshotRequest) -> Self {
-        Self { raft, state, space, request }
-    }
-
     /// Whether one can be made: a build that fails stops the node, so it is not tried where it would.
     pub async fn have_room(&self) -> bool {
         let (state, free) = (self.state.clone(), self.space.free());

@@ -22,36 +22,16 @@ use crate::peer::message::ProposalOutcome;
 
 /// The write path of a node.
 pub struct WritePath {
-    proposer: Proposer,
-    view: Arc<View>,
-    reads: Arc<ReadPath>,
-    space: Arc<DiskSpace>,
+    /// The way of single tries into the log.
+    pub(super) proposer: Proposer,
+    pub(super) view: Arc<View>,
+    pub(super) reads: Arc<ReadPath>,
+    pub(super) space: Arc<DiskSpace>,
     /// The log of forwarded writes that take too long.
-    slow: SlowLog,
+    pub(super) slow: SlowLog,
 }
 
 impl WritePath {
-    /// A write path over the proposer.
-    pub fn new(
-        proposer: Proposer,
-        view: Arc<View>,
-        reads: Arc<ReadPath>,
-        space: Arc<DiskSpace>,
-        slow: SlowLog,
-    ) -> Self {
-        Self { proposer, view, reads, space, slow }
-    }
-
-    /// The way of single tries into the log.
-    pub fn proposer(&self) -> &Proposer {
-        &self.proposer
-    }
-
-    /// The log of forwarded writes that take too long.
-    pub fn slow(&self) -> &SlowLog {
-        &self.slow
-    }
-
     /// Puts one command through the log, here or at the leader, and returns its reply.
     ///
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown outcome is repeated only

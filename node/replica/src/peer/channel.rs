@@ -230,13 +230,13 @@ async fn dial_in(protocol: u16, key: &ChannelKey, net: &NetInner) -> ShakenHands
     if key.node == Some(own) {
         return Err(DialError::Refused(format!("node {own} does not connect to itself").into()).into());
     }
-    let connecting = timeout(net.timings.connect(), net.network.connect(&key.addr));
+    let connecting = timeout(net.timings.connect, net.network.connect(&key.addr));
     let stream = connecting
         .await
         .map_err(|_| DialError::Unreachable(format!("connecting to {} took too long", key.addr)))?
         .map_err(|error| DialError::Unreachable(format!("connecting to {} failed: {error}", key.addr)))?;
     tune(&stream).map_err(|error| DialError::Unreachable(format!("{}: {error}", key.addr)))?;
-    timeout(net.timings.handshake(), shake_hands(stream, protocol, key, net))
+    timeout(net.timings.handshake, shake_hands(stream, protocol, key, net))
         .await
         .map_err(|_| DialError::Unreachable(format!("{} did not answer the handshake", key.addr)))?
 }

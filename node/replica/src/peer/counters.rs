@@ -42,25 +42,51 @@ impl ChannelKind {
     }
 }
 
-/// Counts of one channel over all peers since the start of the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ChannelCounts {
+/// Makes the counts of a channel twice, as they are read and as they are counted.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $count:ident)*) => {
+        /// Counts of one channel over all peers since the start of the process.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct ChannelCounts {
+            $($(#[$doc])* pub $count: u64,)*
+        }
+
+        #[derive(Debug, Default)]
+        pub(super) struct ChannelCounters {
+            $(pub $count: AtomicU64,)*
+        }
+
+        impl ChannelCounters {
+            fn read(&self) -> ChannelCounts {
+                ChannelCounts { $($count: self.$count.load(Relaxed),)* }
+            }
+        }
+    };
+}
+
+counts! {
     /// Bytes written, frame headers included.
-    pub bytes_sent: u64,
+    bytes_sent
     /// Bytes read, frame headers included.
-    pub bytes_received: u64,
+    bytes_received
     /// Frames written.
-    pub frames_sent: u64,
+    frames_sent
     /// Frames read.
-    pub frames_received: u64,
+    frames_received
     /// Outgoing connections that were established.
-    pub connects: u64,
+    connects
     /// Outgoing connections that could not be established.
-    pub connect_failures: u64,
+    connect_failures
     /// Inbound connections that passed the handshake.
-    pub accepted: u64,
+    accepted
     /// Inbound connections that were refused.
-    pub refused: u64,
+    refused
+}
+
+impl ChannelCounters {
+    pub fn add(counter: &AtomicU64, amount: usize) {
+        counter.fetch_add(amount as u64, Relaxed);
+    }
 }
 
 /// A snapshot of all counters.
@@ -68,37 +94,6 @@ pub struct ChannelCounts {
 pub struct PeerCounters {
     /// In the order of [`ChannelKind::ALL`].
     pub channels: [(ChannelKind, ChannelCounts); 4],
-}
-
-#[derive(Debug, Default)]
-pub(super) struct ChannelCounters {
-    pub bytes_sent: AtomicU64,
-    pub bytes_received: AtomicU64,
-    pub frames_sent: AtomicU64,
-    pub frames_received: AtomicU64,
-    pub connects: AtomicU64,
-    pub connect_failures: AtomicU64,
-    pub accepted: AtomicU64,
-    pub refused: AtomicU64,
-}
-
-impl ChannelCounters {
-    pub fn add(counter: &AtomicU64, amount: usize) {
-        counter.fetch_add(amount as u64, Relaxed);
-    }
-
-    fn read(&self) -> ChannelCounts {
-        ChannelCounts {
-            bytes_sent: self.bytes_sent.load(Relaxed),
-            bytes_received: self.bytes_received.load(Relaxed),
-            frames_sent: self.frames_sent.load(Relaxed),
-            frames_received: self.frames_received.load(Relaxed),
-            connects: self.connects.load(Relaxed),
-            connect_failures: self.connect_failures.load(Relaxed),
-            accepted: self.accepted.load(Relaxed),
-            refused: self.refused.load(Relaxed),
-        }
-    }
 }
 
 #[derive(Debug, Default)]

@@ -21,10 +21,28 @@ const READ_AHEAD_MAX: usize = 1024 * 1024;
 /// A buffer that grew beyond this for a rare giant is given back.
 const KEPT_BUFFER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What a frame is. `id` names a call or a stream; frames that belong to none have 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum FrameKind {
+/// Makes the kinds of frames, each with its number, by which it is found again.
+macro_rules! frame_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $code:literal,)*) => {
+        /// What a frame is. `id` names a call or a stream; frames that belong to none have 0.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum FrameKind {
+            $($(#[$doc])* $kind = $code,)*
+        }
+
+        impl FrameKind {
+            fn from_code(code: u8) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$kind),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+frame_kinds! {
     /// First frame of the side that connects.
     Hello = 1,
     /// First frame of the side that accepts.
@@ -75,40 +93,6 @@ pub enum FrameKind {
     SnapshotReply = 45,
     /// Not installed; the body is a sentence.
     SnapshotFailed = 46,
-}
-
-impl FrameKind {
-    fn from_code(code: u8) -> Option<Self> {
-        use FrameKind::*;
-        const ALL: [FrameKind; 25] = [
-            Hello,
-            Welcome,
-            Ping,
-            Pong,
-            Call,
-            Answer,
-            CallRefused,
-            CallFailed,
-            Vote,
-            PreVote,
-            Transfer,
-            RaftAnswer,
-            Append,
-            AppendFirst,
-            AppendNext,
-            StreamEnd,
-            StreamCancel,
-            AppendAnswer,
-            SnapshotBegin,
-            SnapshotHave,
-            SnapshotChunk,
-            SnapshotFinish,
-            SnapshotBusy,
-            SnapshotReply,
-            SnapshotFailed,
-        ];
-        ALL.into_iter().find(|kind| *kind as u8 == code)
-    }
 }
 
 /// A frame that was received.

@@ -5,14 +5,13 @@
 //! that it promised a leader to elect nobody else, and that leader counts on it. Never refuses what the leader itself asked for:
 //! votes for the node that it hands over to, and snapshots.
 
-use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream};
+use futures::stream;
 use futures::{FutureExt, StreamExt};
 use openraft::raft::{
     AppendEntriesRequest, StreamAppendResult, TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
@@ -21,8 +20,7 @@ use parking_lot::Mutex;
 use quorate_store::raft::{NodeId, TypeConfig, Vote};
 use quorate_store::state::snapshot::SnapshotManifest;
 
-use super::raft_codec::RaftAnswer;
-use super::raft_rpc::{RaftRpc, SnapshotIntake};
+use super::raft_rpc::{Answering, Appended, Appends, BegunIntake, RaftRpc};
 
 const HALTED: &str = "this node's state is being repaired; it takes no entries meanwhile";
 
@@ -87,10 +85,7 @@ impl Gate {
 }
 
 impl RaftRpc for Gate {
-    fn stream_append(
-        &self,
-        requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
-    ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+    fn stream_append(&self, requests: Appends) -> Appended {
         let (halt, raft) = (self.halt.clone(), Arc::clone(&self.raft));
         let answers = async move {
             let mut requests = requests.peekable();
@@ -107,24 +102,21 @@ impl RaftRpc for Gate {
         answers.flatten_stream().boxed()
     }
 
-    fn append(
-        &self,
-        request: AppendEntriesRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+    fn append(&self, request: AppendEntriesRequest<TypeConfig>) -> Answering<StreamAppendResult<TypeConfig>> {
         if self.halt.holds_back(&request.vote, || self.raft.current_vote()) {
             return std::future::ready(Err(HALTED.to_owned())).boxed();
         }
         self.raft.append(request)
     }
 
-    fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+    fn vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>> {
         match self.refusal(&request) {
             Some(refusal) => std::future::ready(Ok(refusal)).boxed(),
             None => self.raft.vote(request),
         }
     }
 
-    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>> {
         match self.refusal(&request) {
             Some(refusal) => std::future::ready(Ok(refusal)).boxed(),
             None => self.raft.pre_vote(request),
@@ -134,7 +126,7 @@ impl RaftRpc for Gate {
     fn transfer_leader(
         &self,
         request: TransferLeaderRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<TransferLeaderResponse<TypeConfig>>> {
+    ) -> Answering<TransferLeaderResponse<TypeConfig>> {
         self.raft.transfer_leader(request)
     }
 
@@ -142,12 +134,7 @@ impl RaftRpc for Gate {
         self.raft.current_vote()
     }
 
-    fn receive_snapshot(
-        &self,
-        state_dir: &Path,
-        manifest: SnapshotManifest,
-        vote: Vote,
-    ) -> io::Result<Box<dyn SnapshotIntake>> {
+    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest, vote: Vote) -> BegunIntake {
         self.raft.receive_snapshot(state_dir, manifest, vote)
     }
 

@@ -58,12 +58,13 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn of_the_id(reason: String) -> Self {
+    /// Under another id it may be otherwise.
+    pub(crate) fn of_the_id(reason: String) -> Self {
         Self { reason, is_of_the_id: true }
     }
 
     /// The same, with who says it.
-    pub(super) fn by(self, whom: impl std::fmt::Display) -> Self {
+    pub(crate) fn by(self, whom: impl std::fmt::Display) -> Self {
         Self { reason: format!("{whom}: {}", self.reason), ..self }
     }
 }
@@ -303,13 +304,13 @@ fn unknown_protocol(said: u16, known: Versions) -> String {
 
 /// Puts a [`Hello`] into its frame.
 pub fn hello_frame(hello: &Hello) -> Outgoing {
-    let record = codec::encode(&v1::Hello::from(hello));
+    let record = codec::encode(&v1::Hello::from(hello.clone()));
     Outgoing::whole(FrameKind::Hello, 0, prefixed(hello.protocol, record))
 }
 
 /// Puts a [`Welcome`] into its frame.
 pub fn welcome_frame(welcome: &Welcome) -> Outgoing {
-    let record = codec::encode(&v1::Welcome::from(welcome));
+    let record = codec::encode(&v1::Welcome::from(welcome.clone()));
     Outgoing::whole(FrameKind::Welcome, 0, prefixed(welcome.protocol, record))
 }
 
@@ -415,7 +416,7 @@ mod tests {
     fn a_refusal_that_is_not_of_the_id_has_the_bytes_that_it_had() {
         for before in [None, Some("no".to_owned())] {
             let refusal = before.clone().map(Refusal::from);
-            assert_eq!(codec::encode(&v1::Refusal::from(refusal.as_ref())), codec::encode(&before));
+            assert_eq!(codec::encode(&v1::Refusal::from(refusal)), codec::encode(&before));
         }
     }
 

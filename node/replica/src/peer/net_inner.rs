@@ -20,7 +20,7 @@ use super::service::PeerService;
 /// How long a node is taken to speak the older protocol that it was seen to speak.
 const OLDER_FOR: Duration = Duration::from_secs(30);
 
-/// The times that the transport derives its own from, all in milliseconds.
+/// The times that the transport derives its own from; those of Raft in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerTimings {
     /// Raft's heartbeat interval.
@@ -30,11 +30,11 @@ pub struct PeerTimings {
     /// The shortest silence after which a node stands for election.
     pub election_min_ms: u64,
     /// How long connecting may take.
-    pub connect_ms: u64,
+    pub connect: Duration,
     /// How long the handshake may take, on either side.
-    pub handshake_ms: u64,
+    pub handshake: Duration,
     /// How long a snapshot transfer may make no progress.
-    pub snapshot_idle_ms: u64,
+    pub snapshot_idle: Duration,
 }
 
 impl PeerTimings {
@@ -44,9 +44,9 @@ impl PeerTimings {
             heartbeat_ms,
             lease_ms,
             election_min_ms,
-            connect_ms: 1_000,
-            handshake_ms: 2_000,
-            snapshot_idle_ms: 10_000,
+            connect: Duration::from_secs(1),
+            handshake: Duration::from_secs(2),
+            snapshot_idle: Duration::from_secs(10),
         }
     }
 
@@ -64,18 +64,6 @@ impl PeerTimings {
             ChannelKind::Control | ChannelKind::Append => Duration::from_millis(self.election_min_ms),
             ChannelKind::App | ChannelKind::Snapshot => Duration::from_millis(3 * self.election_min_ms),
         }
-    }
-
-    pub(super) fn connect(&self) -> Duration {
-        Duration::from_millis(self.connect_ms)
-    }
-
-    pub(super) fn handshake(&self) -> Duration {
-        Duration::from_millis(self.handshake_ms)
-    }
-
-    pub(super) fn snapshot_idle(&self) -> Duration {
-        Duration::from_millis(self.snapshot_idle_ms)
     }
 }
 

@@ -25,42 +25,43 @@ use super::raft_codec::RaftAnswer;
 /// Filled once Raft is built. Until then Raft's questions are answered with "not up yet".
 pub type RaftCell = Arc<OnceLock<Arc<dyn RaftRpc>>>;
 
+/// Append requests of a stream, in their order.
+pub type Appends = BoxStream<'static, AppendEntriesRequest<TypeConfig>>;
+
+/// Their answers, in the same order.
+pub type Appended = BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
+
+/// The answer to one question, on its way.
+pub type Answering<T> = BoxFuture<'static, RaftAnswer<T>>;
+
+/// A snapshot that is to be taken in, unless it is refused.
+pub type BegunIntake = io::Result<Box<dyn SnapshotIntake>>;
+
 /// Raft as the peers of a node see it. A text in an error says that this node's Raft is dead or stopping.
 pub trait RaftRpc: Send + Sync + 'static {
     /// Answers append requests in order, one answer each; ends after the first that is not a match.
-    fn stream_append(
-        &self,
-        requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
-    ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
+    fn stream_append(&self, requests: Appends) -> Appended;
 
     /// Answers one append request that belongs to no stream.
-    fn append(
-        &self,
-        request: AppendEntriesRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
+    fn append(&self, request: AppendEntriesRequest<TypeConfig>) -> Answering<StreamAppendResult<TypeConfig>>;
 
     /// Asks for this node's vote.
-    fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>>;
+    fn vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>>;
 
     /// Asks whether this node would vote so, without making it.
-    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>>;
+    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>>;
 
     /// The leader steps back.
     fn transfer_leader(
         &self,
         request: TransferLeaderRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<TransferLeaderResponse<TypeConfig>>>;
+    ) -> Answering<TransferLeaderResponse<TypeConfig>>;
 
     /// The vote this node has given.
     fn current_vote(&self) -> Vote;
 
     /// Begins or continues to take in a snapshot of the leader with this vote. Blocks. Refuses one that no such leader can have.
-    fn receive_snapshot(
-        &self,
-        state_dir: &Path,
-        manifest: SnapshotManifest,
-        vote: Vote,
-    ) -> io::Result<Box<dyn SnapshotIntake>>;
+    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest, vote: Vote) -> BegunIntake;
 
     /// A peer connected: replication to it need not wait out its backoff.
     fn on_peer_connected(&self, node: NodeId) -> BoxFuture<'static, ()>;
@@ -78,24 +79,18 @@ pub trait SnapshotIntake: Send + 'static {
     fn verify(&mut self) -> io::Result<()>;
 
     /// Hands the verified snapshot to Raft, under the leader's vote, and gives the vote of this node.
-    fn install(self: Box<Self>, vote: Vote) -> BoxFuture<'static, RaftAnswer<Vote>>;
+    fn install(self: Box<Self>, vote: Vote) -> Answering<Vote>;
 }
 
 impl<SM> RaftRpc for Raft<TypeConfig, SM>
 where
     SM: RaftStateMachine<TypeConfig, SnapshotData = SnapshotHandle>,
 {
-    fn stream_append(
-        &self,
-        requests: BoxStream<'static, AppendEntriesRequest<TypeConfig>>,
-    ) -> BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+    fn stream_append(&self, requests: Appends) -> Appended {
         Raft::stream_append(self, requests).map(|answer| answer.map_err(|fatal| fatal.to_string())).boxed()
     }
 
-    fn append(
-        &self,
-        request: AppendEntriesRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<StreamAppendResult<TypeConfig>>> {
+    fn append(&self, request: AppendEntriesRequest<TypeConfig>) -> Answering<StreamAppendResult<TypeConfig>> {
         let raft = self.clone();
         let prev = request.prev_log_id;
         let last = request.entries.last().map(|entry| entry.log_id).or(prev);
@@ -106,12 +101,12 @@ where
         .boxed()
     }
 
-    fn vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+    fn vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>> {
         let raft = self.clone();
         async move { Raft::vote(&raft, request).await.map_err(|error| error.to_string()) }.boxed()
     }
 
-    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> BoxFuture<'static, RaftAnswer<VoteResponse<TypeConfig>>> {
+    fn pre_vote(&self, request: VoteRequest<TypeConfig>) -> Answering<VoteResponse<TypeConfig>> {
         let raft = self.clone();
         async move { Raft::pre_vote(&raft, request).await.map_err(|error| error.to_string()) }.boxed()
     }
@@ -119,7 +114,7 @@ where
     fn transfer_leader(
         &self,
         request: TransferLeaderRequest<TypeConfig>,
-    ) -> BoxFuture<'static, RaftAnswer<TransferLeaderResponse<TypeConfig>>> {
+    ) -> Answering<TransferLeaderResponse<TypeConfig>> {
         let raft = self.clone();
         async move { raft.handle_transfer_leader(request).await.map_err(|fatal| fatal.to_string()) }.boxed()
     }
@@ -128,12 +123,7 @@ where
         self.metrics().borrow_watched().vote
     }
 
-    fn receive_snapshot(
-        &self,
-        state_dir: &Path,
-        manifest: SnapshotManifest,
-        vote: Vote,
-    ) -> io::Result<Box<dyn SnapshotIntake>> {
+    fn receive_snapshot(&self, state_dir: &Path, manifest: SnapshotManifest, vote: Vote) -> BegunIntake {
         let invalid =
             |error: Box<dyn std::error::Error + Send + Sync>| io::Error::new(io::ErrorKind::InvalidData, error);
         let meta = SnapshotMeta::try_from(manifest.meta.clone()).map_err(|error| invalid(error.into()))?;
@@ -219,7 +209,7 @@ where
         Ok(())
     }
 
-    fn install(self: Box<Self>, vote: Vote) -> BoxFuture<'static, RaftAnswer<Vote>> {
+    fn install(self: Box<Self>, vote: Vote) -> Answering<Vote> {
         async move {
             let snapshot = self.handle.ok_or("the snapshot was not verified")?;
             refuse_foreign(&self.meta, &vote, committed(&self.raft))?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bincode::Encode;
 use futures::future::BoxFuture;
-use futures::stream::{self, BoxStream};
+use futures::stream;
 use futures::{FutureExt, StreamExt};
 use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
 use quorate_machine::codec;
@@ -23,11 +23,10 @@ use super::limits::{RPCS_MAX, STREAM_WINDOW_REQUESTS, STREAMS_MAX};
 use super::raft_codec::{
     AppendAnswer, AppendOutcome, RaftAnswer, TransferAnswer, TransferAsk, VoteGrant, VoteQuery, decode_append,
 };
-use super::raft_rpc::RaftRpc;
+use super::raft_rpc::{Appended, Appends, RaftRpc};
 use super::writer::FrameSender;
 
 type Request = AppendEntriesRequest<TypeConfig>;
-type Answers = BoxStream<'static, RaftAnswer<StreamAppendResult<TypeConfig>>>;
 
 const NOT_UP: &str = "Raft is not up on this node yet";
 
@@ -154,7 +153,7 @@ impl Streams {
 }
 
 /// Ends with the peer's requests or with the stream, so that Raft's reader of it never outlives it.
-fn requests(mut receiver: mpsc::Receiver<Request>, ended: CancellationToken) -> BoxStream<'static, Request> {
+fn requests(mut receiver: mpsc::Receiver<Request>, ended: CancellationToken) -> Appends {
     stream::poll_fn(move |context| receiver.poll_recv(context)).take_until(ended.cancelled_owned()).boxed()
 }
 
@@ -166,7 +165,7 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(self, answers: Answers) {
+    async fn run(self, answers: Appended) {
         let token = self.ended.clone();
         if let Some(Err(reason)) = token.run_until_cancelled(self.carry(answers)).await {
             quorate_node_core::debug!(reason, "an append stream found its connection closed");
@@ -175,7 +174,7 @@ impl Pump {
     }
 
     /// Matches that are there at once are told as one: a match covers all before it.
-    async fn carry(&self, answers: Answers) -> Result<(), String> {
+    async fn carry(&self, answers: Appended) -> Result<(), String> {
         let mut answers = answers.fuse();
         while let Some(mut latest) = answers.next().await {
             let mut count = 1;

@@ -55,7 +55,7 @@ pub(super) async fn run(mut inbound: Inbound) -> Result<(), String> {
     };
     inbound.out.send(outcome).await.map_err(|_| "the connection broke".to_owned())?;
     // The peer closes; doing it here could cost it the answer while its chunks are still arriving.
-    let idle = inbound.server.net.inner.timings.snapshot_idle();
+    let idle = inbound.server.net.inner.timings.snapshot_idle;
     let drain = async { while let Ok(Some(_)) = inbound.reader.next().await {} };
     timeout(idle, drain).await.map_err(|_| "the peer did not close a finished transfer".to_owned())
 }
@@ -74,7 +74,7 @@ async fn receive(inbound: &mut Inbound) -> Result<Vote, Failure> {
     }
     let server = Arc::clone(&inbound.server);
     let gate = Arc::clone(&server.snapshot_gate).lock_owned();
-    let waiting = timeout(server.net.inner.timings.snapshot_idle() / 2, gate);
+    let waiting = timeout(server.net.inner.timings.snapshot_idle / 2, gate);
     let gate = waiting.await.map_err(|_| Failure::Told("another snapshot is being taken in".into()))?;
     tracing::info!(from = inbound.peer.node_id, files = begin.manifest.files.len(), "taking a snapshot in");
     let taken = take_files(inbound, &raft, begin, gate).await?;
@@ -121,7 +121,7 @@ async fn install(mut taken: Gated, vote: Vote) -> Result<Vote, Failure> {
 }
 
 async fn next(inbound: &mut Inbound) -> Result<Frame, Failure> {
-    let idle = inbound.server.net.inner.timings.snapshot_idle();
+    let idle = inbound.server.net.inner.timings.snapshot_idle;
     let frame = timeout(idle, inbound.reader.next()).await;
     let frame = frame.map_err(|_| Failure::broken("the snapshot transfer made no progress"))?;
     frame.map_err(Failure::broken)?.ok_or_else(|| Failure::broken("the peer gave up the transfer"))

@@ -97,7 +97,7 @@ impl Server {
         let pushed_out = token.child_token();
         // Nothing is proved here: there is always one that has to go.
         let Ok(waits) = self.greetings.take(remote.into(), pushed_out.clone()) else { return };
-        let greeting = timeout(self.net.inner.timings.handshake(), self.greet(stream, remote));
+        let greeting = timeout(self.net.inner.timings.handshake, self.greet(stream, remote));
         let greeted = match pushed_out.run_until_cancelled(greeting).await {
             None if token.is_cancelled() => return,
             None => Err("it said nothing while many others came".to_owned()),

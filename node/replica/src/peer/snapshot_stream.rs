@@ -95,7 +95,7 @@ pub(super) async fn send(
         SendError::Unreachable(error.into_reason())
     })?;
     ChannelCounters::add(&counters.connects, 1);
-    Transfer { net, counters, reader, write, source, idle: net.inner.timings.snapshot_idle() }.run(vote).await
+    Transfer { net, counters, reader, write, source, idle: net.inner.timings.snapshot_idle }.run(vote).await
 }
 
 struct Transfer<'n> {

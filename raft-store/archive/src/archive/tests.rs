@@ -63,6 +63,11 @@ fn entries(first: u64, last: u64) -> Vec<Bytes> {
     (first..=last).map(|index| Bytes::from(index.to_string())).collect()
 }
 
+/// Writes a piece of these entries; its name, with its bytes.
+fn put_piece(handle: &Handle, archive: &Archive, (first, last): (u64, u64), recipients: &Recipients) -> Listed {
+    handle.block_on(archive.put_segment(head(first, last), entries(first, last), recipients)).unwrap()
+}
+
 /// A state of this many bytes, which packs badly.
 fn state(bytes: usize) -> Vec<u8> {
     let mut state = vec![0u8; bytes];
@@ -72,6 +77,10 @@ fn state(bytes: usize) -> Vec<u8> {
         *byte = (x >> 56) as u8;
     }
     state
+}
+
+fn macs(secret: &str) -> MacKeys {
+    MacKeys::parse(&secret.repeat(32)).unwrap()
 }
 
 fn keys() -> Keys {
@@ -119,11 +128,9 @@ fn what_was_written_is_listed_and_read_again() {
         assert!(base.bytes > 16 << 20, "more than one part");
         let mut names = Vec::new();
         for (first, last) in [(6, 9), (10, 10), (11, 30)] {
-            let put = archive.put_segment(head(first, last), entries(first, last), &recipients);
-            names.push(handle.block_on(put).unwrap().0);
+            names.push(put_piece(handle, &archive, (first, last), &recipients).0);
         }
-        let again = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
-        let again = handle.block_on(again).unwrap().0;
+        let again = put_piece(handle, &archive, (6, 9), &recipients).0;
         assert_eq!(again == names[0], keys.is_none(), "encrypted, the bytes are others each time");
 
         let found = handle.block_on(Archive::find(place.clone(), None)).unwrap();
@@ -173,8 +180,7 @@ fn damage_of_any_object_is_found_and_named() {
         let archive = Archive::of(place, CLUSTER);
         let recipients = keys.recipients();
         let base = put_base(&archive, handle, &manifest(5), &recipients, |sink| sink.write_all(&state(9_000))).unwrap();
-        let put = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
-        let name = handle.block_on(put).unwrap().0;
+        let name = put_piece(handle, &archive, (6, 9), &recipients).0;
         let damage = |path: &Path, at: usize, is_cut: bool| {
             let bytes = handle.block_on(async { archive.store().get(path).await?.bytes().await }).unwrap();
             let mut other = bytes.to_vec();
@@ -247,8 +253,7 @@ fn without_the_key_it_is_locked_and_its_bytes_can_still_be_checked() {
         let archive = Archive::of(Place::in_memory(), CLUSTER);
         let recipients = right.recipients();
         let base = put_base(&archive, handle, &manifest(5), &recipients, |sink| sink.write_all(b"state")).unwrap();
-        let put = archive.put_segment(head(6, 9), entries(6, 9), &recipients);
-        let name = handle.block_on(put).unwrap().0;
+        let name = put_piece(handle, &archive, (6, 9), &recipients).0;
         assert_eq!(base.recipients, recipients.names().collect::<Vec<_>>());
         for keys in [Keys::default(), wrong] {
             let said = read_all(&archive, handle, &base, &keys).unwrap_err();
@@ -270,7 +275,7 @@ fn of_several_clusters_one_has_to_be_named() {
         assert!(said.contains("there is no archive") && said.contains("which is empty"), "{said}");
         for cluster in [1, 2] {
             let archive = Archive::of(place.clone(), cluster);
-            handle.block_on(archive.put_segment(head(0, 1), entries(0, 1), &Recipients::default())).unwrap();
+            put_piece(handle, &archive, (0, 1), &Recipients::default());
         }
         let said = find(None).unwrap_err().to_string();
         assert!(said.contains("several clusters") && said.contains("--cluster"), "{said}");
@@ -289,7 +294,7 @@ fn the_part_of_a_cluster_may_be_named_itself() {
         let whole = located(home.path().to_owned()).open().unwrap();
         for cluster in [1, 2] {
             let archive = Archive::of(whole.clone(), cluster);
-            handle.block_on(archive.put_segment(head(0, 1), entries(0, 1), &Recipients::default())).unwrap();
+            put_piece(handle, &archive, (0, 1), &Recipients::default());
         }
         let part = located(home.path().join(names::cluster_dir(2))).open_existing().unwrap();
         for wanted in [None, Some(2)] {
@@ -336,7 +341,6 @@ fn the_last_try_of_a_restore_is_remembered() {
 
 #[test]
 fn what_somebody_without_the_key_of_macs_noted_is_not_taken() {
-    let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
     blocking(|handle| {
         let place = Place::in_memory();
         let archive = |cluster: u128, macs: MacKeys| Archive::of(place.clone(), cluster).with_macs(macs);
@@ -378,10 +382,7 @@ fn what_somebody_without_the_key_of_macs_noted_is_not_taken() {
 
 /// Writes a piece for each stretch of entries; their names, with their bytes.
 fn put_pieces(handle: &Handle, archive: &Archive, stretches: &[(u64, u64)], recipients: &Recipients) -> Vec<Listed> {
-    let put = |(first, last): &(u64, u64)| {
-        handle.block_on(archive.put_segment(head(*first, *last), entries(*first, *last), recipients)).unwrap()
-    };
-    stretches.iter().map(put).collect()
+    stretches.iter().map(|stretch| put_piece(handle, archive, *stretch, recipients)).collect()
 }
 
 const STRETCHES: [(u64, u64); 5] = [(6, 9), (8, 12), (10, 10), (11, 30), (31, 31)];
@@ -439,15 +440,13 @@ fn pieces_become_one_object_which_holds_them_as_they_were() {
 
 #[test]
 fn what_somebody_without_the_key_of_macs_wrote_is_not_taken() {
-    let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
     each(|handle, place, keys| {
         let archive = |macs: MacKeys| Archive::of(place.clone(), CLUSTER).with_macs(macs);
         let (ours, foreign, open) = (archive(macs("a")), archive(macs("b")), archive(MacKeys::default()));
         let put = |archive: &Archive, index: u64| {
             let (base, recipients) = (manifest(index), keys.recipients());
             put_base(archive, handle, &base, &recipients, |sink| sink.write_all(b"state")).unwrap();
-            let put = archive.put_segment(head(index + 1, index + 3), entries(index + 1, index + 3), &recipients);
-            (base.name(), handle.block_on(put).unwrap().0)
+            (base.name(), put_piece(handle, archive, (index + 1, index + 3), &recipients).0)
         };
         let (base, piece) = put(&ours, 10);
         for reader in [&ours, &open] {
@@ -476,7 +475,6 @@ fn what_somebody_without_the_key_of_macs_wrote_is_not_taken() {
 #[test]
 fn a_base_is_read_whatever_its_mac_is() {
     blocking(|handle| {
-        let macs = |secret: &str| MacKeys::parse(&secret.repeat(32)).unwrap();
         let open = Archive::of(Place::in_memory(), CLUSTER);
         let (ours, foreign) = (open.clone().with_macs(macs("a")), open.clone().with_macs(macs("b")));
         for (writer, index) in [(&ours, 10), (&foreign, 20), (&open, 30)] {
@@ -511,7 +509,7 @@ fn a_base_is_read_whatever_its_mac_is() {
 fn a_bundle_proves_each_of_its_pieces() {
     blocking(|handle| {
         let place = Place::in_memory();
-        let ours = Archive::of(place.clone(), CLUSTER).with_macs(MacKeys::parse(&"a".repeat(32)).unwrap());
+        let ours = Archive::of(place.clone(), CLUSTER).with_macs(macs("a"));
         let open = Archive::of(place, CLUSTER);
         put_pieces(handle, &ours, &STRETCHES[..1], &Recipients::default());
         let pieces = put_pieces(handle, &open, &STRETCHES[1..], &Recipients::default());
@@ -533,8 +531,7 @@ fn a_bundle_proves_each_of_its_pieces() {
 fn of_many_pieces_by_another_key_one_is_told_and_none_counts_as_damaged() {
     blocking(|handle| {
         let place = Place::in_memory();
-        let by =
-            |secret: &str| Archive::of(place.clone(), CLUSTER).with_macs(MacKeys::parse(&secret.repeat(32)).unwrap());
+        let by = |secret: &str| Archive::of(place.clone(), CLUSTER).with_macs(macs(secret));
         let (ours, foreign) = (by("a"), by("b"));
         let stretches: Vec<_> = (1..=20).map(|index| (index, index)).collect();
         put_pieces(handle, &foreign, &stretches, &Recipients::default());

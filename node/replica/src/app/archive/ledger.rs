@@ -18,7 +18,7 @@ pub(super) const MARK_EVERY: Duration = Duration::from_secs(60);
 const LATE_MAX: Duration = Duration::from_secs(120);
 
 /// Numbers of the archive.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ArchiveLedger {
     /// Index after the last entry that is known to be there; 0 while nothing is known.
     archived: AtomicU64,
@@ -57,29 +57,7 @@ pub struct ArchiveLedger {
 impl ArchiveLedger {
     /// Begins now.
     pub fn new(now: WallMillis, interval: Duration) -> Self {
-        let none = AtomicU64::default;
-        Self {
-            archived: none(),
-            whole_until: none(),
-            since: now,
-            late_max_ms: millis(MARK_EVERY + LATE_MAX + 4 * interval),
-            segments: none(),
-            bytes: none(),
-            bases: none(),
-            failures: none(),
-            gaps: none(),
-            removed: none(),
-            merged: none(),
-            bases_there: none(),
-            reaches_from: none(),
-            verified_at: none(),
-            verify_failed: none(),
-            trouble: Mutex::default(),
-            fault: Mutex::default(),
-            holes: Mutex::default(),
-            location: Mutex::default(),
-            away: Mutex::default(),
-        }
+        Self { since: now, late_max_ms: millis(MARK_EVERY + LATE_MAX + 4 * interval), ..Self::default() }
     }
 
     /// The last entry that is known to be in the archive; `None` while nothing is known.

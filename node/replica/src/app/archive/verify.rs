@@ -300,7 +300,7 @@ fn go_on(app: &App) -> Result<(), String> {
     if app.is_stopping() {
         return Err("the node is stopping".into());
     }
-    match app.has_room_beside(SPARE_BYTES) {
+    match app.space().has_room_beside(SPARE_BYTES) {
         true => Ok(()),
         false => Err("the data disk has no room to try a restore; writes of the cluster come first".into()),
     }

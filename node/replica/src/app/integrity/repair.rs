@@ -145,7 +145,7 @@ impl App {
         let command = Command::unnamed(Action::Maintain(Maintenance::ExpireDue { limit: 1 }));
         let deadline = Instant::now() + ASK;
         let submitted =
-            self.writes().proposer().submit(command_codec::encode_command(&command), Urgency::Urgent, true, deadline);
+            self.writes().proposer.submit(command_codec::encode_command(&command), Urgency::Urgent, true, deadline);
         let outcome = submitted.map_err(|_| AppError::Overloaded)?.outcome(deadline).await;
         if !matches!(outcome, Some(ProposalOutcome::Decided(_))) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));

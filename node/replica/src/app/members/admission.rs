@@ -41,7 +41,7 @@ pub enum Credential<'t> {
 /// Lets a newcomer in that is no member, or says why not. May be asked again: who was let in needs nothing more.
 pub async fn admit(app: &App, newcomer: NodeDisk, credential: &Credential<'_>, deadline: Instant) -> Result<(), Stop> {
     // Who was removed a moment ago is known here once that is applied.
-    app.read_barrier(Consistency::Linearizable, deadline).await.map_err(|_| Stop::Late)?;
+    app.reads().barrier(Consistency::Linearizable, deadline).await.map_err(|_| Stop::Late)?;
     let state = app.state();
     let fault = |fault: quorate_machine::query::StateFault| Stop::Refused(fault.to_string());
     if state.was_removed(newcomer).map_err(fault)? {

@@ -46,7 +46,7 @@ pub async fn confirm(peers: &Peers, node_id: NodeId, list: &JoinList, peer: Node
     others.remove(&node_id);
     others.remove(&peer.node_id);
     let by = Instant::now() + ASK;
-    let asked = others.iter().map(|(id, addr)| peers.ask_at(addr, *id, PeerRequest::Knows(peer), by));
+    let asked = others.iter().map(|(id, addr)| peers.ask_at(addr, Some(*id), PeerRequest::Knows(peer), by));
     let is_known = |answer: &Result<_, _>| matches!(answer, Ok(PeerResponse::Known { is_member: true }));
     join_all(asked).await.iter().any(is_known)
 }

@@ -36,7 +36,8 @@ pub async fn told(app: &App, list: &JoinList) -> String {
         others.remove(&app.node_id());
         let by = Instant::now() + ASK;
         let question = || PeerRequest::Members(MemberQuestion::AmI);
-        let answers = join_all(others.iter().map(|(id, addr)| app.peers().ask_at(addr, *id, question(), by))).await;
+        let answers =
+            join_all(others.iter().map(|(id, addr)| app.peers().ask_at(addr, Some(*id), question(), by))).await;
         if answers.iter().any(|answer| matches!(answer, Ok(PeerResponse::Membership { is_member: false }))) {
             return explain(app.node_id());
         }

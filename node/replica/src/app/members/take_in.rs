@@ -174,7 +174,8 @@ async fn promote_newcomer(app: &App, id: NodeId, force: bool, deadline: Instant)
 
 /// Who listens at an address, as it says itself.
 async fn introduce(app: &App, id: NodeId, peer_addr: &str) -> Result<MemberRecord, Stop> {
-    let hello: HelloAnswer = match app.peers().ask_at(peer_addr, id, PeerRequest::Hello, Instant::now() + ASK).await {
+    let asked = app.peers().ask_at(peer_addr, Some(id), PeerRequest::Hello, Instant::now() + ASK).await;
+    let hello: HelloAnswer = match asked {
         Ok(PeerResponse::Hello(hello)) => hello,
         Ok(other) => return Err(Stop::Refused(format!("node {id} answered something else: {other:?}"))),
         Err(QueryError::Call(CallError::Refused(refusal))) => return Err(Stop::Refused(refusal.reason)),
@@ -192,7 +193,7 @@ async fn introduce(app: &App, id: NodeId, peer_addr: &str) -> Result<MemberRecor
 /// Makes a node one of this cluster, durably on its side.
 async fn adopt(app: &App, id: NodeId, peer_addr: &str) -> Result<(), Stop> {
     let cluster_id = app.members().cluster_id().ok_or(Stop::NotLeader)?;
-    match app.peers().ask_at(peer_addr, id, PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
+    match app.peers().ask_at(peer_addr, Some(id), PeerRequest::Adopt { cluster_id }, Instant::now() + ASK).await {
         Ok(PeerResponse::Done) => Ok(()),
         Ok(PeerResponse::Refused { reason }) | Err(QueryError::Call(CallError::Refused(Refusal { reason, .. }))) => {
             Err(Stop::Refused(format!("node {id} refuses to be taken in: {reason}")))

@@ -24,35 +24,29 @@ const SEEDS: u64 = 4 * CHANGES.len() as u64;
 /// Entries that one leader writes.
 const TURN: u64 = 3;
 
-/// Cases that have to be met, and how often.
-const BASE_FOR_ANOTHER_KEY: &str = "bases because of another key";
-const NO_BASE: &str = "leaders that ended before their base";
-const MERGED: &str = "archives with bundles";
-const WITHOUT_MAC: &str = "objects without a MAC, for who has a secret";
-const FORGED: &str = "objects by a secret that is not there";
-const RESTORED: &str = "restores";
-const REFUSED: &str = "restores refused for want of a key";
-const SOUND: &str = "trials that find nothing wrong";
-const BY_NEWEST: &str = "of these, beside what has no MAC";
-const FAULTY: &str = "trials that find a fault";
-const PRUNED: &str = "prunes that removed bases";
-const HELD: &str = "prunes that were held by a fault";
-const DAMAGED: &str = "damaged objects";
-const WANTED: [&str; 13] = [
-    BASE_FOR_ANOTHER_KEY,
-    NO_BASE,
-    MERGED,
-    WITHOUT_MAC,
-    FORGED,
-    RESTORED,
-    REFUSED,
-    SOUND,
-    BY_NEWEST,
-    FAULTY,
-    PRUNED,
-    HELD,
-    DAMAGED,
-];
+/// Names cases, all of which have to be met.
+macro_rules! cases {
+    ($($case:ident = $words:literal;)*) => {
+        $(const $case: &str = $words;)*
+        const WANTED: &[&str] = &[$($case),*];
+    };
+}
+
+cases! {
+    BASE_FOR_ANOTHER_KEY = "bases because of another key";
+    NO_BASE = "leaders that ended before their base";
+    MERGED = "archives with bundles";
+    WITHOUT_MAC = "objects without a MAC, for who has a secret";
+    FORGED = "objects by a secret that is not there";
+    RESTORED = "restores";
+    REFUSED = "restores refused for want of a key";
+    SOUND = "trials that find nothing wrong";
+    BY_NEWEST = "of these, beside what has no MAC";
+    FAULTY = "trials that find a fault";
+    PRUNED = "prunes that removed bases";
+    HELD = "prunes that were held by a fault";
+    DAMAGED = "damaged objects";
+}
 
 #[derive(Default)]
 struct Met(BTreeMap<&'static str, usize>);
@@ -413,6 +407,6 @@ fn while_keys_change_node_by_node_everybody_finds_what_their_keys_open_and_nothi
     for (what, count) in &met.0 {
         println!("{count:5}  {what}");
     }
-    let missed: Vec<_> = WANTED.into_iter().filter(|what| !met.0.contains_key(what)).collect();
+    let missed: Vec<_> = WANTED.iter().filter(|what| !met.0.contains_key(*what)).collect();
     assert!(missed.is_empty(), "not met, so that the rest shows little: {missed:?}");
 }
