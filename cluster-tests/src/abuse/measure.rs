@@ -38,7 +38,7 @@ impl Measured {
         let (begin, before, mut memory) = (Instant::now(), numbers(), 0);
         while begin.elapsed() < time {
             memory = nodes.iter().map(|node| memory_of(*node)).max().unwrap_or(0).max(memory);
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(LOOK_EVERY.min(time.saturating_sub(begin.elapsed()))).await;
         }
         let after = numbers();
         let [writes, micros, missed, lost, elections] = std::array::from_fn(|n| after[n] - before[n]);
@@ -50,6 +50,28 @@ impl Measured {
             elections,
             memory,
         }
+    }
+}
+
+/// Honest writes a second in the quiet moments around an attack.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quiet {
+    /// Right before it.
+    pub before: f64,
+    /// Once what it took was given back.
+    pub after: f64,
+}
+
+impl Quiet {
+    /// Tells whether less than this part of the rate before is left after.
+    pub fn has_fallen(self, rate_kept: f64) -> bool {
+        self.after < self.before * rate_kept
+    }
+
+    /// The rate that an attack between the two is compared with: their mean, which a machine that gets slower by itself moves as much as it
+    /// moves the rate under the attack. It is the rate before where too little is left after: damage that lasts is no excuse for the attack.
+    pub fn rate(self, rate_kept: f64) -> f64 {
+        if self.has_fallen(rate_kept) { self.before } else { f64::midpoint(self.before, self.after) }
     }
 }
 
@@ -65,9 +87,14 @@ pub struct Measure {
 }
 
 impl Measure {
+    /// The part of the honest writes that is left under an attack. Zero where nobody writes without it, either: that shows nothing.
+    pub fn kept(&self, measured: &Measured) -> f64 {
+        if self.quiet > 0.0 { measured.writes_per_second / self.quiet } else { 0.0 }
+    }
+
     /// What does not hold, in words.
     pub fn judge(&self, measured: &Measured) -> Vec<Broken> {
-        let rate = measured.writes_per_second / self.quiet;
+        let rate = self.kept(measured);
         let mut broken = Vec::new();
         if rate < self.rate_kept {
             broken.push(Broken::Rate(rate));
@@ -126,5 +153,19 @@ mod tests {
             told,
             ["25 % of the honest writes are left", "3 honest sessions ended", "1 elections", "200 MiB of memory"]
         );
+        let nobody_wrote = Measure { quiet: 0.0, ..measure };
+        assert_eq!(nobody_wrote.judge(&Measured { writes_per_second: 0.0, ..fine }), [Broken::Rate(0.0)]);
+        assert_eq!(nobody_wrote.judge(&fine), [Broken::Rate(0.0)]);
+    }
+
+    #[test]
+    fn an_attack_is_compared_with_what_is_around_it_and_not_with_the_damage_that_it_does() {
+        let quiet = |before, after| Quiet { before, after };
+        assert_eq!(quiet(200.0, 100.0).rate(0.5), 150.0);
+        assert_eq!(quiet(100.0, 200.0).rate(0.5), 150.0);
+        // With the mean, 40 % of the rate before it would pass as 53 %.
+        assert_eq!(quiet(200.0, 99.0).rate(0.5), 200.0);
+        assert_eq!(quiet(0.0, 200.0).rate(0.5), 100.0);
+        assert_eq!([quiet(200.0, 100.0), quiet(200.0, 99.0)].map(|quiet| quiet.has_fallen(0.5)), [false, true]);
     }
 }

@@ -41,6 +41,6 @@ pub mod way;
 
 pub use attacks::{ATTACKS, Attack, NICENESS, Target, source};
 pub use honest::{FROM, Honest, Load};
-pub use measure::{Broken, Measure, Measured};
+pub use measure::{Broken, Measure, Measured, Quiet};
 pub use user::create_user;
 pub use way::Way;

@@ -9,11 +9,12 @@ use std::time::Duration;
 use clap::Parser;
 use cluster_harness::seed::seeded;
 use cluster_harness::{Cluster, Request, Settings};
-use cluster_tests::abuse::generator::{self, Amount, Coverage, Field, Size};
+use cluster_tests::abuse::generator::{self, Amount, Coverage, Field, GENERATED, Selection, Size, Turn};
 use cluster_tests::abuse::{
-    ATTACKS, Attack, Broken, FROM, Honest, Load, Measure, Measured, NICENESS, Target, Way, create_user,
+    ATTACKS, Attack, Broken, FROM, Honest, Load, Measure, Measured, NICENESS, Quiet, Target, Way, create_user,
 };
 use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 /// Attacks clusters of three nodes, a fresh one by each kind in turn, among honest clients. Then by every combination of the generator: each
@@ -24,7 +25,7 @@ struct Args {
     /// Seconds for all attacks together, those of the generator aside
     #[arg(long, default_value_t = 600)]
     seconds: u64,
-    /// Seconds for those of the generator together
+    /// Seconds for those of the generator together, quiet moments between them included
     #[arg(long, default_value_t = 900)]
     generated_seconds: u64,
     /// Hostile connections at a time
@@ -45,7 +46,7 @@ struct Args {
     /// A flag for all nodes, as in `--node-flag account-ops-per-second=2000`; may be repeated
     #[arg(long)]
     node_flag: Vec<String>,
-    /// Only these attacks; `generated` for those of the generator
+    /// Only these attacks; `generated` for those of the generator, `generated:HTTP/2` for its waves whose names begin so
     attacks: Vec<String>,
 }
 
@@ -55,19 +56,30 @@ const REST: Duration = Duration::from_secs(3);
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> ExitCode {
     let args = Args::parse();
-    let is_generated = args.attacks.is_empty() || args.attacks.iter().any(|name| name == GENERATED);
-    let mut attacks = Vec::new();
-    for name in args.attacks.iter().filter(|name| *name != GENERATED) {
+    let (mut attacks, mut begins) = (Vec::new(), Vec::new());
+    for name in &args.attacks {
+        if let Some(begin) = generator::begin_of(name) {
+            begins.push(begin);
+            continue;
+        }
         let Some(attack) = Attack::named(name) else {
             let names: Vec<_> = ATTACKS.iter().map(|attack| attack.name).collect();
-            eprintln!("there is no attack `{name}`; there are: {}, {GENERATED}", names.join(", "));
+            eprintln!("there is no attack `{name}`; there are: {}, {GENERATED}, {GENERATED}:BEGIN", names.join(", "));
             return ExitCode::from(2);
         };
         attacks.push(attack);
     }
     if args.attacks.is_empty() {
         attacks = ATTACKS.iter().collect();
+        begins.push("");
     }
+    let selection = match Selection::of(&begins) {
+        Ok(selection) => selection,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::from(2);
+        }
+    };
     let mut settings = Settings::default();
     for flag in &args.node_flag {
         let Some((name, value)) = flag.split_once('=') else {
@@ -77,9 +89,7 @@ async fn main() -> ExitCode {
         settings = settings.flag(&format!("--{name}"), value);
     }
     let mut failed = listed(&args, &attacks, &settings).await;
-    if is_generated {
-        failed.extend(generated(&args, settings).await);
-    }
+    failed.extend(generated(&args, &selection, &settings).await);
     if failed.is_empty() {
         println!("\nThe measure held under all of them; after each, all nodes lived and held the same state.");
         return ExitCode::SUCCESS;
@@ -89,13 +99,14 @@ async fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Stands for all attacks of the generator.
-const GENERATED: &str = "generated";
-
 /// Who is honest.
 const HONEST: &str = "honest";
 /// Who turns hostile.
 const HOSTILE: &str = "hostile";
+/// Part of the honest writes that has to be left.
+const RATE_KEPT: f64 = 0.5;
+/// Waves that are named once more at the end: those that left the least.
+const LEAST: usize = 10;
 const ROOT: &str = "5f0d3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
 
 /// The attacks that are listed, each on a cluster of its own. Gives what did not hold, in words.
@@ -118,44 +129,71 @@ async fn listed(args: &Args, attacks: &[&Attack], settings: &Settings) -> Vec<St
     failed
 }
 
-/// Every combination of the generator, by each protocol on a cluster of its own. Gives what did not hold, in words.
-async fn generated(args: &Args, settings: Settings) -> Vec<String> {
+/// The account of the generator's attacks.
+struct Account {
+    coverage: Coverage,
+    /// The part of honest writes that each wave left, of how many a second, and its name.
+    kept: Vec<(f64, f64, String)>,
+    /// What did not hold, in words.
+    failed: Vec<String>,
+}
+
+/// The combinations of the generator that are selected, by each protocol on a cluster of its own. Gives what did not hold, in words.
+async fn generated(args: &Args, selection: &Selection, settings: &Settings) -> Vec<String> {
+    let ways: Vec<_> = Way::ALL.into_iter().filter(|way| selection.count(*way) > 0).collect();
+    if ways.is_empty() {
+        return Vec::new();
+    }
+    let mut dice = seeded();
     println!(
-        "\n| generated attack | honest writes/s: before | under it | kept | mean | sessions lost | elections | memory |"
+        "\n| generated attack | honest writes/s: without it | under it | kept | mean | sessions lost | elections | memory |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
-    let (mut dice, mut coverage, mut failed) = (seeded(), Coverage::default(), Vec::new());
+    let coverage = Coverage::of(Way::ALL.into_iter().filter(|way| selection.is_whole(*way)));
+    let mut account = Account { coverage, kept: Vec::new(), failed: Vec::new() };
+    let time = Duration::from_secs(args.generated_seconds).saturating_sub(2 * REST * ways.len() as u32);
+    let turn = Turn::of(time, ways.iter().map(|way| selection.count(*way)).sum(), ways.len());
     for way in Way::ALL {
-        failed.extend(generated_by(way, args, settings.clone(), &mut dice, &mut coverage).await);
+        // Each protocol has dice of its own, so its requests are the same whichever others are selected.
+        let mut dice = StdRng::seed_from_u64(dice.random());
+        if ways.contains(&way) {
+            generated_by(way, args, selection, turn, settings.clone(), &mut dice, &mut account).await;
+        }
+    }
+    let Account { coverage, mut kept, mut failed } = account;
+    kept.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+    println!("\nThe least was kept under these:");
+    for (part, quiet, name) in kept.iter().take(LEAST) {
+        println!("- {:.0} % of {quiet:.0} honest writes/s: {name}", part * 100.0);
     }
     println!("\n{}", coverage.table());
     failed.extend(coverage.missing());
     failed
 }
 
-/// Combinations that are under way at once: each shape by each of three callers from one address and from two.
-const WAVES_OF_WAY: u32 = 8 * 3 * 2;
-
 async fn generated_by(
     way: Way,
     args: &Args,
+    selection: &Selection,
+    turn: Turn,
     settings: Settings,
     dice: &mut StdRng,
-    coverage: &mut Coverage,
-) -> Vec<String> {
+    account: &mut Account,
+) {
+    let Account { coverage, kept, failed } = account;
     let mut cluster = Cluster::start_with(settings.guarded(ROOT)).await;
     let nodes: Vec<u32> = cluster.ids().iter().map(|id| cluster.process_id(*id)).collect();
     let field = Field::prepare(&cluster, ROOT, Amount { large: 5, large_bytes: 1_000_000, small: 10_000 }, dice).await;
     let nobody = field.rest(REST).await;
     let mut waves = generator::all(&field.operations);
-    waves.retain(|wave| wave.way == way);
-    assert_eq!(waves.len(), WAVES_OF_WAY as usize, "the time is shared among as many as there are");
-    let hold = Duration::from_secs(args.generated_seconds) / (WAVES_OF_WAY * 4);
+    waves.retain(|wave| wave.way == way && selection.has(wave));
+    let Turn { quiet, hold } = turn;
     let size = Size {
         connections: args.connections,
         largest: 1_000_000,
         short: 256 * 1_024,
         drop_every: Duration::from_millis(500),
+        quiet,
         hold,
         hold_max: (4 * hold).max(Duration::from_secs(20)),
         niceness: args.niceness,
@@ -173,15 +211,21 @@ async fn generated_by(
     };
     let honest = load.start();
     tokio::time::sleep(REST).await;
-    let quiet = Measured::over(REST, &honest.seen, &nodes).await;
-    let measure = Measure { quiet: quiet.writes_per_second, rate_kept: 0.5, memory: args.memory_mib << 20 };
-    let mut failed = Vec::new();
-    let wrong = generator::run(&field, &waves, &size, &honest, &nodes, coverage, |wave, measured| {
+    // From the first quiet moment to the last.
+    let mut span: Option<Quiet> = None;
+    let wrong = generator::run(&field, &waves, &size, &honest, &nodes, coverage, |wave, measured, quiet| {
+        let rate = quiet.rate(RATE_KEPT);
+        let measure = Measure { quiet: rate, rate_kept: RATE_KEPT, memory: args.memory_mib << 20 };
         println!("| {} | {}", wave.name, numbers(measured, &measure));
         failed.extend(measure.judge(measured).into_iter().map(|broken| format!("{}: {broken}", wave.name)));
+        kept.push((measure.kept(measured), rate, wave.name.clone()));
+        span = Some(Quiet { before: span.map_or(quiet.before, |span| span.before), after: quiet.after });
     })
     .await;
     failed.extend(wrong);
+    if let Some(Quiet { before, after }) = span.filter(|span| span.has_fallen(RATE_KEPT)) {
+        failed.push(format!("{way}: from {before:.0} to {after:.0} honest writes/s though nobody attacks"));
+    }
     // Those, too, that ended between two waves.
     let lost = honest.seen.lost.load(Ordering::Relaxed);
     if lost > 0 {
@@ -193,7 +237,6 @@ async fn generated_by(
     }
     cluster.wait_all_ready().await;
     cluster.assert_agreement().await;
-    failed
 }
 
 /// One attack on a cluster of its own: what one leaves behind is nothing that the next one meets.
@@ -214,7 +257,7 @@ async fn suffer(args: &Args, attack: &Attack, settings: Settings, time: Duration
     let nodes: Vec<u32> = ids.iter().map(|id| cluster.process_id(*id)).collect();
     tokio::time::sleep(REST).await;
     let quiet = Measured::over(REST, &honest.seen, &nodes).await;
-    let measure = Measure { quiet: quiet.writes_per_second, rate_kept: 0.5, memory: args.memory_mib << 20 };
+    let measure = Measure { quiet: quiet.writes_per_second, rate_kept: RATE_KEPT, memory: args.memory_mib << 20 };
     let running = attack.begin(&target, args.connections, args.niceness);
     // What it takes to begin, a thousand connections at once, counts.
     let time = time.saturating_sub(2 * REST).max(REST);
@@ -252,7 +295,7 @@ fn row(attack: &Attack, answered: f64, measured: &Measured, measure: &Measure) {
 fn numbers(measured: &Measured, measure: &Measure) -> String {
     let quiet = measure.quiet;
     let Measured { writes_per_second, write_took, lost, elections, memory, .. } = measured;
-    let kept = writes_per_second / quiet * 100.0;
+    let kept = measure.kept(measured) * 100.0;
     format!(
         "{quiet:.0} | {writes_per_second:.0} | {kept:.0} % | {:.1} ms | {lost} | {elections} | {} MiB |",
         write_took.as_secs_f64() * 1e3,

@@ -26,8 +26,10 @@ struct Row {
 }
 
 /// The account of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Coverage {
+    /// The protocols by which something has to be taken of each resource.
+    whole: BTreeSet<Way>,
     rows: BTreeMap<(Way, Shape), Row>,
     /// The protocols that took something, by gauge.
     taken: BTreeMap<String, BTreeSet<Way>>,
@@ -35,6 +37,13 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Begins the account of a run that carries out all waves of these protocols. Of other protocols it may carry out some: only their
+    /// combinations have to be met, as nobody can tell which resources those take.
+    pub fn of(whole: impl IntoIterator<Item = Way>) -> Self {
+        let whole = whole.into_iter().collect();
+        Self { whole, rows: BTreeMap::new(), taken: BTreeMap::new(), missing: Vec::new() }
+    }
+
     /// Adds a wave that is over, with the most that was seen of each gauge.
     pub fn add(&mut self, wave: &Wave, notes: &Notes, rest: &Rest, most: &Gauges) {
         let missing: Vec<_> = wave.missing(notes).map(ToString::to_string).collect();
@@ -71,7 +80,7 @@ impl Coverage {
         for resource in RESOURCES {
             let gauge = format!("quorate_http_resource_taken{{resource=\"{resource}\"}}");
             let by = self.taken.get(&gauge).cloned().unwrap_or_default();
-            let none = Way::ALL.into_iter().filter(|way| !by.contains(way));
+            let none = self.whole.difference(&by);
             all.extend(none.map(|way| format!("nothing by {way} was seen to take any of {resource}")));
         }
         if !all.is_empty() {
@@ -99,9 +108,11 @@ mod tests {
         let of = |caller| Combination { operation: Arc::clone(&operation), shape, caller, sources: Sources::Two };
         let combinations = vec![of(Caller::Tenant), of(Caller::Stranger)];
         let wave = Wave { name: "a wave".into(), way: Way::Grpc, shape, combinations };
-        let (notes, mut coverage) = (Notes::default(), Coverage::default());
+        let (notes, mut coverage, mut narrowed) =
+            (Notes::default(), Coverage::of(Way::ALL), Coverage::of([Way::Http2]));
         notes.meet(&wave.combinations[0]);
         coverage.add(&wave, &notes, &Rest::default(), &Gauges::default());
+        narrowed.add(&wave, &notes, &Rest::default(), &Gauges::default());
         assert!(coverage.table().contains("| gRPC | repeated | 1 | 2 |"), "{}", coverage.table());
         let missing = coverage.missing();
         let first = [
@@ -111,5 +122,9 @@ mod tests {
         ];
         assert_eq!(missing[..3], first);
         assert_eq!(missing.len(), 2 + RESOURCES.len() * Way::ALL.len());
+        let missing = narrowed.missing();
+        assert_eq!(missing[..2], first[..2]);
+        assert_eq!(missing[2], "nothing by HTTP/2 was seen to take any of connections");
+        assert_eq!(missing.len(), 2 + RESOURCES.len());
     }
 }

@@ -41,6 +41,8 @@ pub struct Size {
     pub short: usize,
     /// The time from one drop to the next.
     pub drop_every: Duration,
+    /// How long a moment between waves is in which honest clients are looked at. With zero there is no rate to compare with.
+    pub quiet: Duration,
     /// How long a wave lasts.
     pub hold: Duration,
     /// How long it lasts where nodes have not met all of it before.

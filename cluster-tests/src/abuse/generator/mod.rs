@@ -12,6 +12,7 @@ mod hostile;
 mod large;
 mod notes;
 mod operations;
+mod selection;
 mod trial;
 mod wave;
 
@@ -22,5 +23,6 @@ pub use gauges::{Gauges, Rest};
 pub use hostile::Size;
 pub use notes::Notes;
 pub use operations::{Operation, operations};
-pub use trial::run;
+pub use selection::{GENERATED, Selection, begin_of};
+pub use trial::{Turn, run};
 pub use wave::{Underway, Wave, all, some};
