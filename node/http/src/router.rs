@@ -203,9 +203,8 @@ pub fn document() -> serde_json::Value {
     responses((status = 200, description = "OpenAPI 3.1."), Common))]
 async fn openapi(_: Context) -> Outcome {
     static TEXT: OnceLock<Bytes> = OnceLock::new();
-    // It is long, and made once. Others that ask meanwhile wait for it where they keep no thread from anybody.
-    let make = || TEXT.get_or_init(|| Bytes::from(document().to_string()));
-    let text = TEXT.get().unwrap_or_else(|| background::in_place(usize::MAX, make));
+    // It is long, and made once.
+    let text = TEXT.get_or_init(|| background::in_place(usize::MAX, || Bytes::from(document().to_string())));
     Ok(ok_lent(headers::JSON, text))
 }
 

@@ -4,12 +4,10 @@
 //! a whole cluster on one thread: there the order of all work has to follow from a seed. Never does work of its own.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, mpsc};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError, mpsc};
 
-use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
 use crate::watchdog;
@@ -106,9 +104,9 @@ pub fn beside(work: impl FnOnce() + Send + 'static) {
 }
 
 /// Does work that takes as long as there are bytes of it, where it stands: while it is at much, others are served by other threads. Much work
-/// waits for one of as many places as there are processors, shorter work for less long, and must wait for nothing that needs a place itself.
+/// waits for one of as many places as there are processors, and must wait for nothing that needs one itself.
 pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    beside_others(bytes, || PLACES.hold(bytes, work))
+    beside_others(bytes, || PLACES.hold(work))
 }
 
 /// Is [`in_place`] for bytes that are only copied or summed up. It waits for no place: other nodes wait for most of it.
@@ -128,93 +126,50 @@ fn beside_others<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// More work than this counts as this much in the order of those that wait. Nobody knows the length of work that names no number of bytes.
-const COUNTED_BYTES_MAX: usize = 2 * 1024 * 1024;
-
-/// Work waits for shorter work that came later only until this many times as much as it has itself was begun.
-const OVERTAKEN: u64 = 32;
-
-/// Threads that wait for a place. A runtime has 512 threads for what blocks, and needs one of them to serve others whenever one waits: with none
-/// left it would serve nobody, Raft included. Work beyond that is done at once, without a place.
-const WAITING_MAX: usize = 128;
-
 /// Places for much work in place. Threads beyond the number of processors do none of it faster: they only take the processors from those that
 /// serve everybody else.
 static PLACES: LazyLock<Places> =
-    LazyLock::new(|| Places::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get), WAITING_MAX));
+    LazyLock::new(|| Places::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)));
 
-/// A number of places, each held by one thread, and given on to one that waits: who comes back at once takes no turn of others.
+/// A number of places, each held by one thread.
 struct Places {
-    waiting_max: usize,
-    queue: Mutex<Queue>,
-}
-
-struct Queue {
-    free: usize,
-    /// Bytes of the work that was begun so far.
-    begun: u64,
-    /// How many ever waited.
-    came: u64,
-    /// Those that wait, by their ranks and then as they came.
-    waiting: BTreeMap<(u64, u64), Arc<Condvar>>,
+    free: Mutex<usize>,
+    freed: Condvar,
 }
 
 impl Places {
-    fn new(count: usize, waiting_max: usize) -> Self {
-        let queue = Queue { free: count, begun: 0, came: 0, waiting: BTreeMap::new() };
-        Self { waiting_max, queue: Mutex::new(queue) }
+    fn new(count: usize) -> Self {
+        Self { free: Mutex::new(count), freed: Condvar::new() }
     }
 
-    /// Does work on so many bytes at a place, once there is one. Work within it is done at the same place.
-    fn hold<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
+    /// Does work at a place, once there is one. Work within it is done at the same place.
+    fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
         if HAS_PLACE.get() {
             return work();
         }
-        let _held = self.take(bytes.min(COUNTED_BYTES_MAX) as u64);
+        let _held = self.take();
         work()
     }
 
-    fn take(&self, bytes: u64) -> HeldPlace<'_> {
-        let mut queue = self.queue.lock();
-        let is_extra = queue.free == 0 && queue.waiting.len() >= self.waiting_max;
-        if queue.free > 0 {
-            queue.free -= 1;
-        } else if !is_extra {
-            let place = (queue.begun + OVERTAKEN * bytes, queue.came);
-            let called = Arc::new(Condvar::new());
-            queue.came += 1;
-            queue.waiting.insert(place, Arc::clone(&called));
-            // Whoever takes it out leaves it its own place.
-            while queue.waiting.contains_key(&place) {
-                called.wait(&mut queue);
-            }
+    fn take(&self) -> HeldPlace<'_> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
-        queue.begun += bytes;
+        *free -= 1;
         HAS_PLACE.set(true);
-        HeldPlace { places: self, is_extra }
+        HeldPlace(self)
     }
 }
 
 /// A place, until it is dropped: also where the work at it panics.
-struct HeldPlace<'p> {
-    places: &'p Places,
-    /// Whether it is none of the places, since too many wait.
-    is_extra: bool,
-}
+struct HeldPlace<'p>(&'p Places);
 
 impl Drop for HeldPlace<'_> {
     fn drop(&mut self) {
         HAS_PLACE.set(false);
-        if self.is_extra {
-            return;
-        }
-        let mut queue = self.places.queue.lock();
-        match queue.waiting.pop_first() {
-            Some((_, called)) => {
-                called.notify_one();
-            }
-            None => queue.free += 1,
-        }
+        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.0.freed.notify_one();
     }
 }
 
@@ -270,59 +225,25 @@ mod tests {
 
     #[test]
     fn no_more_threads_are_at_much_work_than_there_are_places_and_each_comes_to_its_turn() {
-        use std::sync::Barrier;
         use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
         let (places, at_work, most, done) =
-            (Places::new(2, 16), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        let both = Barrier::new(2);
+            (Places::new(2), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
-                    places.hold(1, || {
+                    places.hold(|| {
                         most.fetch_max(at_work.fetch_add(1, SeqCst) + 1, SeqCst);
-                        both.wait();
+                        std::thread::sleep(std::time::Duration::from_millis(2));
                         // Work within work has its place already.
-                        places.hold(1, || done.fetch_add(1, SeqCst));
+                        places.hold(|| done.fetch_add(1, SeqCst));
                         at_work.fetch_sub(1, SeqCst);
                     });
                 });
             }
         });
         assert_eq!((most.into_inner(), done.into_inner()), (2, 16));
-        let _ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| places.hold(1, || panic!("at work"))));
-        assert_eq!(places.hold(1, || places.queue.lock().free), 1, "a place is given back after a panic, too");
-    }
-
-    /// The order in which work is done at one place that came, in this order, while the place was taken; with what was begun before each.
-    fn order_of(came: &[(usize, u64)]) -> Vec<usize> {
-        let (places, all_done) = (Places::new(1, came.len()), Mutex::new(Vec::new()));
-        let (places, done) = (&places, &all_done);
-        std::thread::scope(|scope| {
-            places.hold(1, || {
-                for (before, (bytes, begun)) in came.iter().copied().enumerate() {
-                    places.queue.lock().begun += begun;
-                    scope.spawn(move || places.hold(bytes, || done.lock().push(bytes)));
-                    while places.queue.lock().waiting.len() == before {
-                        std::thread::yield_now();
-                    }
-                }
-                // One more waits for nobody.
-                scope.spawn(move || places.hold(0, || done.lock().push(0)));
-                while done.lock().is_empty() {
-                    std::thread::yield_now();
-                }
-            });
-        });
-        all_done.into_inner()
-    }
-
-    #[test]
-    fn short_work_is_done_before_long_work_that_has_not_waited_for_long() {
-        let (short, long) = (100_000, 1_000_000);
-        assert_eq!(order_of(&[(long, 0), (long + 1, 0), (short, 0)]), [0, short, long, long + 1]);
-        assert_eq!(order_of(&[(long, 0), (short, OVERTAKEN * 900_000 - 1)]), [0, short, long]);
-        assert_eq!(order_of(&[(long, 0), (short, OVERTAKEN * 900_000)]), [0, long, short]);
-        assert_eq!(order_of(&[(usize::MAX, 0), (COUNTED_BYTES_MAX, 0)]), [0, usize::MAX, COUNTED_BYTES_MAX]);
+        let _ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| places.hold(|| panic!("at work"))));
+        assert_eq!(places.hold(|| *places.free.lock().unwrap()), 1, "a place is given back after a panic, too");
     }
 
     #[test]
