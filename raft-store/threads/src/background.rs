@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Condvar, LazyLock, Mutex, PoisonError, mpsc};
+use std::sync::{LazyLock, mpsc};
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
@@ -24,7 +24,6 @@ pub type Aside = fn(Box<dyn FnOnce() + Send>) -> Pin<Box<dyn Future<Output = ()>
 thread_local! {
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
     static ASIDE: Cell<Option<Aside>> = const { Cell::new(None) };
-    static HAS_PLACE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Does from now on in tasks, or at once, what is started from this thread. For simulations alone; it is never taken back.
@@ -103,19 +102,8 @@ pub fn beside(work: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Does work that takes as long as there are bytes of it, where it stands: while it is at much, others are served by other threads. Much work
-/// waits for one of as many places as there are processors, and must wait for nothing that needs one itself.
+/// Does work that takes as long as there are bytes of it, where it stands: while it is at much, others are served by other threads.
 pub fn in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    beside_others(bytes, || PLACES.hold(work))
-}
-
-/// Is [`in_place`] for bytes that are only copied or summed up. It waits for no place: other nodes wait for most of it.
-pub fn copy_in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    beside_others(bytes / COPIES_FOR_ONE, work)
-}
-
-/// Has other threads serve those whom this one does not serve while it is at much.
-fn beside_others<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes <= IN_PLACE_BYTES_MAX {
         return work();
     }
@@ -126,51 +114,9 @@ fn beside_others<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Places for much work in place. Threads beyond the number of processors do none of it faster: they only take the processors from those that
-/// serve everybody else.
-static PLACES: LazyLock<Places> =
-    LazyLock::new(|| Places::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)));
-
-/// A number of places, each held by one thread.
-struct Places {
-    free: Mutex<usize>,
-    freed: Condvar,
-}
-
-impl Places {
-    fn new(count: usize) -> Self {
-        Self { free: Mutex::new(count), freed: Condvar::new() }
-    }
-
-    /// Does work at a place, once there is one. Work within it is done at the same place.
-    fn hold<T>(&self, work: impl FnOnce() -> T) -> T {
-        if HAS_PLACE.get() {
-            return work();
-        }
-        let _held = self.take();
-        work()
-    }
-
-    fn take(&self) -> HeldPlace<'_> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
-        }
-        *free -= 1;
-        HAS_PLACE.set(true);
-        HeldPlace(self)
-    }
-}
-
-/// A place, until it is dropped: also where the work at it panics.
-struct HeldPlace<'p>(&'p Places);
-
-impl Drop for HeldPlace<'_> {
-    fn drop(&mut self) {
-        HAS_PLACE.set(false);
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.0.freed.notify_one();
-    }
+/// Is [`in_place`] for bytes that are only copied or summed up.
+pub fn copy_in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    in_place(bytes / COPIES_FOR_ONE, work)
 }
 
 /// Runs what may block where that harms nobody. An error says that it panicked, or that the runtime is going down.
@@ -221,29 +167,6 @@ mod tests {
         });
         runtime.block_on(reading).unwrap().expect("the only other task had no thread");
         assert_eq!(in_place(usize::MAX, || 1), 1, "without a runtime, too");
-    }
-
-    #[test]
-    fn no_more_threads_are_at_much_work_than_there_are_places_and_each_comes_to_its_turn() {
-        use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-        let (places, at_work, most, done) =
-            (Places::new(2), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..16 {
-                scope.spawn(|| {
-                    places.hold(|| {
-                        most.fetch_max(at_work.fetch_add(1, SeqCst) + 1, SeqCst);
-                        std::thread::sleep(std::time::Duration::from_millis(2));
-                        // Work within work has its place already.
-                        places.hold(|| done.fetch_add(1, SeqCst));
-                        at_work.fetch_sub(1, SeqCst);
-                    });
-                });
-            }
-        });
-        assert_eq!((most.into_inner(), done.into_inner()), (2, 16));
-        let _ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| places.hold(|| panic!("at work"))));
-        assert_eq!(places.hold(|| *places.free.lock().unwrap()), 1, "a place is given back after a panic, too");
     }
 
     #[test]
