@@ -46,6 +46,10 @@ struct Args {
     /// A flag for all nodes, as in `--node-flag account-ops-per-second=2000`; may be repeated
     #[arg(long)]
     node_flag: Vec<String>,
+    /// Of the generator's attacks those of this operation only, as in `--operation 'post /v1/find'` or `--operation
+    /// /etcdserverpb.KV/Range`; may be repeated. They share all connections. Without ATTACK no listed attack is carried out then
+    #[arg(long)]
+    operation: Vec<String>,
     /// Only these attacks; `generated` for those of the generator, `generated:HTTP/2` for its waves whose names begin so
     attacks: Vec<String>,
 }
@@ -70,10 +74,10 @@ async fn main() -> ExitCode {
         attacks.push(attack);
     }
     if args.attacks.is_empty() {
-        attacks = ATTACKS.iter().collect();
+        attacks = if args.operation.is_empty() { ATTACKS.iter().collect() } else { Vec::new() };
         begins.push("");
     }
-    let selection = match Selection::of(&begins) {
+    let selection = match Selection::of(&begins, &args.operation, &generator::names()) {
         Ok(selection) => selection,
         Err(why) => {
             eprintln!("{why}");
@@ -187,6 +191,8 @@ async fn generated_by(
     let nobody = field.rest(REST).await;
     let mut waves = generator::all(&field.operations);
     waves.retain(|wave| wave.way == way && selection.has(wave));
+    waves.iter_mut().for_each(|wave| selection.narrow(wave));
+    assert!(waves.iter().all(|wave| !wave.combinations.is_empty()), "nodes know what they are asked for");
     let Turn { quiet, hold } = turn;
     let size = Size {
         connections: args.connections,

@@ -22,7 +22,7 @@ pub use field::{Amount, Field};
 pub use gauges::{Gauges, Rest};
 pub use hostile::Size;
 pub use notes::Notes;
-pub use operations::{Operation, operations};
+pub use operations::{Operation, names, operations};
 pub use selection::{GENERATED, Selection, begin_of};
 pub use trial::{Turn, run};
 pub use wave::{Underway, Wave, all, some};

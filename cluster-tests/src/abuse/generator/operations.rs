@@ -3,10 +3,12 @@
 //! Owns a legal request for each operation of the OpenAPI document and each call of etcd's services, by each protocol. An operation that is
 //! new joins by itself: where no table knows a body for it, the schema alone makes its request. Never sends anything.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use etcd_conformance::forms::Form;
 use quorate_etcd_api::{METHODS, Method};
+use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
@@ -54,6 +56,17 @@ pub fn operations(document: &Value, waiter: &str, dice: &mut StdRng) -> Vec<Arc<
         all.push(of_grpc(method));
     }
     all.into_iter().map(Arc::new).collect()
+}
+
+/// The names of all of them by each protocol, for the document that this was built with.
+pub fn names() -> BTreeSet<(Way, String)> {
+    // What they say is of no interest.
+    let all = operations(&document(), "7", &mut StdRng::seed_from_u64(1));
+    all.iter().map(|operation| (operation.way, operation.name.clone())).collect()
+}
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("../../../../docs/openapi.json")).expect("the document is JSON")
 }
 
 /// The media type of bodies whose lines are requests of their own.
@@ -194,13 +207,7 @@ fn of_gateway(method: &Method) -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-
     use super::*;
-
-    fn document() -> Value {
-        serde_json::from_str(include_str!("../../../../docs/openapi.json")).expect("the document is JSON")
-    }
 
     #[test]
     fn each_operation_and_each_call_is_there_by_each_of_its_protocols() {

@@ -16,7 +16,7 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use quorate_feed::Feed;
 use quorate_machine::query::{Observed, Queries, ReadPosition, StateFault};
-use quorate_machine::types::{Action, Command, Reply, Revision, SessionId, WallMillis};
+use quorate_machine::types::{Command, Reply, Revision, SessionId, WallMillis};
 
 pub use error::AppError;
 pub use operations::{DigestAt, Operations, Repaired};
@@ -58,8 +58,8 @@ pub trait Node: Queries + Waits + Operations + Send + Sync + 'static {
         sessions: Vec<SessionId>,
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Renewed, AppError>>;
-    /// Whether a command does this that is known to take much work.
-    fn is_dear(&self, action: &Action) -> bool;
+    /// Whether a command is known to take much work.
+    fn is_dear(&self, command: &Command) -> bool;
     /// Evaluates commands one after the other without effect, each seeing what those before it would do. May take long: runs
     /// on a blocking thread.
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault>;

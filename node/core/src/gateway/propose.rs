@@ -40,7 +40,7 @@ pub async fn propose(
 
 async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     let api = caller.api;
-    let is_dear = api.node.is_dear(&command.action);
+    let is_dear = api.node.is_dear(&command);
     let reply = api.node.write(command, deadline).await.map_err(|error| Failure::from_app(error, Effect::Write))?;
     api.confirm(reply.revision);
     charge(caller, &reply, is_dear);

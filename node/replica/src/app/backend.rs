@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use quorate_api::StatusAnswer;
 use quorate_feed::Feed;
 use quorate_machine::query::{Observed, Queries, ReadPosition, StateFault};
-use quorate_machine::types::{Action, Command, Key, QueueName, Reply, Revision, SessionId, WallMillis};
+use quorate_machine::types::{Command, Key, QueueName, Reply, Revision, SessionId, WallMillis};
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_node_core::backend::{
     AppError, Consistency, DigestAt, IsDone, LeaderHint, LockPlace, Node, Operations, Renewed, Renewer, Repaired, Waits,
@@ -50,8 +50,8 @@ impl Node for App {
         Box::pin(self.inner.sessions.renew(renewer, sessions, deadline))
     }
 
-    fn is_dear(&self, action: &Action) -> bool {
-        self.writes().is_dear(action)
+    fn is_dear(&self, command: &Command) -> bool {
+        self.writes().is_dear(command)
     }
 
     fn rehearse(&self, next: &mut dyn FnMut(Option<Reply>) -> Option<Command>) -> Result<(), StateFault> {

@@ -1,7 +1,8 @@
-//! Entries that cost much work: a recent command on them took much, or was refused for it.
+//! Entries and searches that cost much work: a recent command on them took much, or was refused for it.
 //!
 //! Owns for how long they are remembered, and which commands look into them: these have a queue of their own and go one at a time, so that no
-//! crowd of them stands before others. Known to this node alone, and a hint: it chooses a queue and decides nothing.
+//! crowd of them stands before others. A search is remembered by who asked and where it looked. Known to this node alone, and a hint: it
+//! chooses a queue and decides nothing.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use quorate_machine::types::{
 use quorate_node_core::limits::DEAR_BYTES;
 use tokio::time::Instant;
 
-/// Time for which an entry is remembered after such a command.
+/// Time for which an entry or a search is remembered after such a command.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// Most entries remembered. Each had its command, at a cost to all nodes, within that time.
@@ -26,7 +27,14 @@ const KEYS_MAX: usize = 1_024;
 /// not have all commands on any of its entries go one at a time.
 const PART_BYTES: usize = DEAR_BYTES / 16;
 
-/// The entries.
+/// Most principals of whom searches are remembered. All their searches took more time than there is in which they are remembered.
+const PRINCIPALS_MAX: usize = 1_024;
+
+/// Most places in which the searches of one principal are dear. With more, all its searches are: each place would have one that goes before
+/// others every time.
+const PLACES_MAX: usize = 8;
+
+/// The entries, and the searches.
 #[derive(Debug, Default)]
 pub struct DearEntries {
     /// A flag, set while there may be any. Mostly there are none, and no write has to look.
@@ -38,8 +46,41 @@ pub struct DearEntries {
 struct Known {
     /// Until when each is remembered.
     until: BTreeMap<Key, Instant>,
+    searches: Searches,
     /// Until when the last of them is.
     latest: Option<Instant>,
+}
+
+/// A search: the principal that asked for it, and what all keys begin with that it looks at.
+type Search<'c> = (&'c str, &'c [u8]);
+
+/// The searches that are remembered: by principal, until when each place is.
+#[derive(Debug, Default)]
+struct Searches(BTreeMap<String, BTreeMap<Vec<u8>, Instant>>);
+
+impl Searches {
+    /// Tells whether a search looks where one of the same principal was dear: at all of it, or at a part.
+    fn has(&self, (principal, prefix): Search<'_>, now: Instant) -> bool {
+        let places = self.0.get(principal).into_iter().flatten();
+        let mut places = places.filter(|(_, until)| **until > now);
+        places.any(|(place, _)| place.starts_with(prefix) || prefix.starts_with(place))
+    }
+
+    fn remember(&mut self, (principal, prefix): Search<'_>, until: Instant) {
+        let has_room = self.0.len() < PRINCIPALS_MAX || self.0.contains_key(principal);
+        if has_room {
+            let places = self.0.entry(principal.to_owned()).or_default();
+            let place: &[u8] = if places.len() < PLACES_MAX || places.contains_key(prefix) { prefix } else { &[] };
+            places.insert(place.to_vec(), until);
+        }
+    }
+
+    fn forget_until(&mut self, now: Instant) {
+        self.0.retain(|_, places| {
+            places.retain(|_, until| *until > now);
+            !places.is_empty()
+        });
+    }
 }
 
 impl DearEntries {
@@ -50,12 +91,12 @@ impl DearEntries {
 
     /// Tells whether an encoded command looks into one of them. Decodes nothing where there are none.
     pub fn are_looked_into_by(&self, command: &[u8]) -> bool {
-        let looks = |command: Command| self.are_looked_into(&command.action);
+        let looks = |command: Command| self.are_looked_into(&command);
         self.may_be_any() && command_codec::decode_command(command).is_ok_and(looks)
     }
 
     /// Tells whether a command looks into one of them.
-    pub fn are_looked_into(&self, action: &Action) -> bool {
+    pub fn are_looked_into(&self, command: &Command) -> bool {
         if !self.may_be_any() {
             return false;
         }
@@ -65,66 +106,90 @@ impl DearEntries {
             self.any.store(false, Ordering::Relaxed);
             return false;
         }
-        looks_into(action, &|key| known.until.get(key).is_some_and(|until| *until > now))
+        search_of(command).is_some_and(|search| known.searches.has(search, now))
+            || looks_into(&command.action, &|key| known.until.get(key).is_some_and(|until| *until > now))
     }
 
-    /// Remembers the entries for which a command was refused, if it was. `action` gives what it was.
-    pub fn note(&self, outcome: &Outcome, action: impl FnOnce() -> Option<Action>) {
+    /// Remembers the entries for which a command was refused, if it was, or where it searched. `command` gives what it was.
+    pub fn note(&self, outcome: &Outcome, command: impl FnOnce() -> Option<Command>) {
         if outcome.steps_in_vain() == 0 {
             return;
         }
-        let keys: Vec<Key> = match outcome {
-            Outcome::TxnRejected(rejected) => rejected.key.clone().into_iter().collect(),
-            other => action().map_or_else(Vec::new, |action| refused(action, other)),
-        };
-        self.remember(keys);
+        if let Outcome::TxnRejected(rejected) = outcome {
+            self.remember(rejected.key.clone(), None);
+        } else if let Some(command) = command() {
+            self.remember(refused(&command.action, outcome), search_of(&command));
+        }
     }
 
-    /// Remembers the entries into which an encoded command looks that took so much, unless there are many.
+    /// Remembers where an encoded command searched that took so much, and the entries into which it looks, unless there are many.
     pub fn note_taken(&self, command: &[u8], bytes: usize) {
         let Ok(command) = command_codec::decode_command(command) else { return };
         let keys = looked_into(&command.action);
         if keys.len() * PART_BYTES <= bytes {
-            self.remember(keys);
+            self.remember(keys, search_of(&command));
         }
     }
 
-    /// Remembers the entry into which such a command looks, where it is one only: of several it is not known which it is.
+    /// Remembers where an encoded command searched that took so much, and no entries.
+    pub fn note_search(&self, command: &[u8]) {
+        let Ok(command) = command_codec::decode_command(command) else { return };
+        if let Some(search) = search_of(&command) {
+            self.remember(None, Some(search));
+        }
+    }
+
+    /// Remembers where such a command searches, and the entry into which it looks, where it is one only: of several it is not known which it is.
     pub fn note_told(&self, command: &[u8]) {
         let Ok(command) = command_codec::decode_command(command) else { return };
-        let keys = looked_into(&command.action);
-        if keys.len() == 1 {
-            self.remember(keys);
+        let (keys, search) = (looked_into(&command.action), search_of(&command));
+        if keys.len() == 1 || search.is_some() {
+            self.remember(keys, search);
         }
     }
 
-    fn remember(&self, keys: impl IntoIterator<Item = Key>) {
+    fn remember(&self, keys: impl IntoIterator<Item = Key>, search: Option<Search<'_>>) {
         let (mut known, now) = (self.known.lock(), Instant::now());
         known.until.retain(|_, until| *until > now);
+        known.searches.forget_until(now);
         for key in keys {
             if known.until.len() < KEYS_MAX || known.until.contains_key(&key) {
                 known.until.insert(key, now + REMEMBERED);
                 known.latest = Some(now + REMEMBERED);
             }
         }
-        self.any.store(!known.until.is_empty(), Ordering::Relaxed);
+        if let Some(search) = search {
+            known.searches.remember(search, now + REMEMBERED);
+            known.latest = Some(now + REMEMBERED);
+        }
+        self.any.store(!known.until.is_empty() || !known.searches.0.is_empty(), Ordering::Relaxed);
     }
 }
 
+/// The search of a command that looks for its entries.
+fn search_of(command: &Command) -> Option<Search<'_>> {
+    let prefix = match &command.action {
+        Action::Where(op) => &op.prefix,
+        Action::Claim(op) => &op.prefix,
+        _ => return None,
+    };
+    Some((command.principal.as_str(), prefix.as_slice()))
+}
+
 /// The entries of which writes were refused as too dear.
-fn refused(action: Action, outcome: &Outcome) -> Vec<Key> {
+fn refused(action: &Action, outcome: &Outcome) -> Vec<Key> {
     let is_dear = |item: &BulkItem| matches!(item.outcome, ItemOutcome::Rejected(Rejection::TooDear(_)));
     match (action, outcome) {
-        (Action::Write(op), Outcome::Rejected(_)) => vec![op.key],
+        (Action::Write(op), Outcome::Rejected(_)) => vec![op.key.clone()],
         (Action::Bulk(ops), Outcome::Bulk(items)) => {
-            ops.into_iter().zip(items).filter(|(_, item)| is_dear(item)).map(|(op, _)| op.key).collect()
+            ops.iter().zip(items).filter(|(_, item)| is_dear(item)).map(|(op, _)| op.key.clone()).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// Tells whether a command has conditions on an entry of these, or patches one. Passes over commands that look for their entries: such
-/// requests have few places.
+/// Tells whether a command has conditions on an entry of these, or patches one. Passes over commands that look for their entries: see
+/// [`search_of`].
 fn looks_into(action: &Action, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
     match action {
         Action::Write(op) => of_write(op, is_of_these),
@@ -164,8 +229,8 @@ fn of_steps(steps: &[Step], is_of_these: &dyn Fn(&Key) -> bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use quorate_machine::document::{Criteria, Json, TooDear};
-    use quorate_machine::types::{Change, Expect, Expiry};
+    use quorate_machine::document::{Criteria, Json, Order, TooDear};
+    use quorate_machine::types::{Change, ClaimOp, Expect, Expiry, WhereChange, WhereOp};
 
     use super::*;
 
@@ -191,7 +256,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_looks_into_an_entry_that_was_too_dear_is_known_for_a_while() {
         let entries = DearEntries::default();
-        let again = Action::Write(write("a", true));
+        let again = Command::unnamed(Action::Write(write("a", true)));
         assert!(!entries.are_looked_into(&again));
         entries.note(&Outcome::Rejected(Rejection::NotFound), || panic!("nobody asks what it was"));
         assert!(!entries.are_looked_into(&again));
@@ -200,15 +265,16 @@ mod tests {
         let check =
             Check { key: Key::new("a").expect("a key"), expect: Expect::ANY, condition: write("a", true).condition };
         for (action, expected) in [
-            (again.clone(), true),
+            (again.action.clone(), true),
             (Action::Write(write("a", false)), false),
             (Action::Write(write("b", true)), false),
             (Action::Bulk(vec![write("b", true), write("a", true)]), true),
             (Action::Txn(Txn { otherwise: vec![Step::Txn(nested)], ..Txn::default() }), true),
             (Action::Txn(Txn { checks: vec![check], ..Txn::default() }), true),
         ] {
-            assert_eq!(entries.are_looked_into(&action), expected, "{action:?}");
-            let encoded = command_codec::encode_command(&Command::unnamed(action));
+            let command = Command::unnamed(action);
+            assert_eq!(entries.are_looked_into(&command), expected, "{command:?}");
+            let encoded = command_codec::encode_command(&command);
             assert_eq!(entries.are_looked_into_by(&encoded), expected);
         }
         tokio::time::advance(REMEMBERED).await;
@@ -226,7 +292,7 @@ mod tests {
         note(Action::Bulk((0..17).map(|n| write(&format!("k{n}"), true)).collect()));
         assert!(!entries.may_be_any(), "each is little work");
         note(Action::Bulk(vec![write("a", true), write("b", false), write("c", true)]));
-        let looks = |key| entries.are_looked_into(&Action::Write(write(key, true)));
+        let looks = |key| entries.are_looked_into(&Command::unnamed(Action::Write(write(key, true))));
         assert!(looks("a") && !looks("b") && looks("c"));
         tokio::time::advance(REMEMBERED).await;
         assert!(!looks("a"));
@@ -243,8 +309,82 @@ mod tests {
         let ops = vec![write("a", true), write("b", true)];
         let outcome = |rejection| BulkItem { revision: 1, outcome: ItemOutcome::Rejected(rejection) };
         let outcome = Outcome::Bulk(vec![outcome(Rejection::NotFound), outcome(dear())]);
-        entries.note(&outcome, || Some(Action::Bulk(ops)));
-        let looks = |key| entries.are_looked_into(&Action::Write(write(key, true)));
+        entries.note(&outcome, || Some(Command::unnamed(Action::Bulk(ops))));
+        let looks = |key| entries.are_looked_into(&Command::unnamed(Action::Write(write(key, true))));
         assert!(!looks("a") && looks("b"));
+    }
+
+    /// A claim of somebody.
+    fn claim(principal: &str, prefix: &str) -> Command {
+        let op = ClaimOp {
+            prefix: prefix.into(),
+            criteria: Criteria::default(),
+            order: Order::new(Vec::new()),
+            limit: 1,
+            lock_ms: 300,
+            patch: None,
+            guard: None,
+        };
+        Command { principal: principal.to_owned(), ..Command::unnamed(Action::Claim(op)) }
+    }
+
+    /// A deletion of all that is found.
+    fn deletion(principal: &str, prefix: &str) -> Command {
+        let op = WhereOp {
+            prefix: prefix.into(),
+            criteria: Criteria::default(),
+            condition: Criteria::default(),
+            change: WhereChange::Remove,
+            limit: 1,
+            after: None,
+            guard: None,
+        };
+        Command { principal: principal.to_owned(), ..Command::unnamed(Action::Where(op)) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_searches_where_a_search_of_the_same_principal_took_much_is_known_for_a_while() {
+        let entries = DearEntries::default();
+        assert!(!entries.are_looked_into(&claim("ann", "a/")));
+        entries.note_taken(&command_codec::encode_command(&deletion("ann", "a/b")), DEAR_BYTES);
+        for (command, expected) in [
+            (claim("ann", "a/b"), true),
+            (deletion("ann", "a/b/c"), true),
+            (claim("ann", ""), true),
+            (claim("ann", "a/c"), false),
+            (claim("bob", "a/b"), false),
+            (Command { principal: "ann".into(), ..Command::unnamed(Action::Write(write("a/b", true))) }, false),
+        ] {
+            assert_eq!(entries.are_looked_into(&command), expected, "{command:?}");
+            assert_eq!(entries.are_looked_into_by(&command_codec::encode_command(&command)), expected);
+        }
+        tokio::time::advance(REMEMBERED).await;
+        assert!(!entries.are_looked_into(&claim("ann", "a/b")));
+        assert!(!entries.may_be_any(), "no write looks any more");
+        entries.note_told(&command_codec::encode_command(&claim("bob", "b/")));
+        assert!(entries.are_looked_into(&deletion("bob", "b/")));
+        for command in [deletion("ann", "b/"), Command::unnamed(Action::Write(write("b/", true)))] {
+            entries.note_search(&command_codec::encode_command(&command));
+        }
+        assert!(entries.are_looked_into(&claim("ann", "b/c")));
+        assert!(!entries.are_looked_into(&Command::unnamed(Action::Write(write("b/", true)))), "no search");
+        entries.note(&Outcome::Rejected(dear()), || Some(claim("ann", "c/")));
+        assert!(entries.are_looked_into(&claim("ann", "c/")) && !entries.are_looked_into(&claim("bob", "c/")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_searches_much_in_many_places_is_known_in_all() {
+        let entries = DearEntries::default();
+        let note = |n: usize| {
+            entries.note_taken(&command_codec::encode_command(&claim("ann", &format!("{n}/"))), DEAR_BYTES);
+        };
+        (0..PLACES_MAX).for_each(note);
+        assert!(!entries.are_looked_into(&claim("ann", "elsewhere/")));
+        note(PLACES_MAX);
+        assert!(entries.are_looked_into(&claim("ann", "elsewhere/")));
+        assert!(!entries.are_looked_into(&claim("bob", "elsewhere/")));
+        let kept = |entries: &DearEntries| entries.known.lock().searches.0["ann"].len();
+        (0..100).for_each(note);
+        assert_eq!(kept(&entries), PLACES_MAX + 1);
     }
 }

@@ -19,7 +19,7 @@ use openraft::raft::ReadPolicy;
 use quorate_machine::command_codec;
 use quorate_machine::limits::BATCH_BYTES_SOFT_MAX;
 use quorate_machine::machine::Dearest;
-use quorate_machine::types::{Action, Batch, Outcome, Reply, WallMillis};
+use quorate_machine::types::{Action, Batch, Command, Outcome, Reply, WallMillis};
 use quorate_node_core::backend::AppError;
 use quorate_node_core::limits::DEAR_BYTES;
 use quorate_node_core::metrics::Metrics;
@@ -58,7 +58,7 @@ pub enum Urgency {
     Usual,
     /// Sessions, locks and what hangs on them: small, few, and others wait for them.
     Urgent,
-    /// Short commands that look into dear entries (see [`super::dear`]): each may be as much work as a large one.
+    /// Short commands that look into dear entries, or search where that is dear (see [`super::dear`]): each may be as much work as a large one.
     Patient,
 }
 
@@ -181,9 +181,9 @@ impl Proposer {
         }
     }
 
-    /// Chooses the queue of a command that does this.
-    pub fn urgency_of(&self, action: &Action) -> Urgency {
-        if self.dear.are_looked_into(action) { Urgency::Patient } else { Urgency::of(action) }
+    /// Chooses the queue of a command.
+    pub fn urgency_of(&self, command: &Command) -> Urgency {
+        if self.dear.are_looked_into(command) { Urgency::Patient } else { Urgency::of(&command.action) }
     }
 
     /// Chooses that of the only command of a group that another node forwarded. In a larger group, which all would wait for, they are looked
@@ -196,8 +196,7 @@ impl Proposer {
     /// Learns from what a command came to that was decided here or at the leader.
     pub fn learn(&self, command: &Bytes, reply: &Reply) {
         if !reply.replayed {
-            let action = || command_codec::decode_command(command).ok().map(|command| command.action);
-            self.dear.note(&reply.outcome, action);
+            self.dear.note(&reply.outcome, || command_codec::decode_command(command).ok());
         }
     }
 
@@ -370,10 +369,14 @@ impl ProposerParts {
                 Ok(done) => done,
                 Err(proposal_outcome) => return settle(group, || proposal_outcome.clone()),
             };
-            // Long ones have a queue of their own already.
-            let is_noted = |found: &Dearest| found.bytes >= DEAR_BYTES && group[found.nth].command.len() < LARGE_BYTES;
-            if let Some(Dearest { nth, bytes }) = dearest.filter(is_noted) {
-                dear.note_taken(&group[nth].command, bytes);
+            if let Some(Dearest { nth, bytes }) = dearest.filter(|found| found.bytes >= DEAR_BYTES) {
+                let command = &group[nth].command;
+                // Long ones on entries have a queue of their own already. Searches are to leave others more time than that: any can be made long.
+                if command.len() < LARGE_BYTES {
+                    dear.note_taken(command, bytes);
+                } else {
+                    dear.note_search(command);
+                }
             }
             if urgency == Urgency::Urgent {
                 // Who coordinates looks at the state right after the answer: for its place in a queue, or who else came.

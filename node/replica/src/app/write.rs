@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use quorate_machine::command_codec;
 use quorate_machine::limits::COMMAND_BYTES_MAX;
-use quorate_machine::types::{Action, Command, Reply};
+use quorate_machine::types::{Command, Reply};
 use quorate_node_core::backend::AppError;
 use quorate_node_core::slow::SlowLog;
 use quorate_node_core::timings::{self, Part};
@@ -40,9 +40,9 @@ impl WritePath {
         timings::on(Part::Log, self.put_through(command, deadline)).await
     }
 
-    /// Whether a command does this that is known here to take much work, so that it goes by itself.
-    pub fn is_dear(&self, action: &Action) -> bool {
-        self.proposer.urgency_of(action) == Urgency::Patient
+    /// Whether a command is known here to take much work, so that it goes by itself.
+    pub fn is_dear(&self, command: &Command) -> bool {
+        self.proposer.urgency_of(command) == Urgency::Patient
     }
 
     async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
@@ -52,7 +52,7 @@ impl WritePath {
             Passage::Answered(reply) => return Ok(*reply),
         };
         let repeatable = command.request_id.is_some();
-        let mut urgency = self.proposer.urgency_of(&command.action);
+        let mut urgency = self.proposer.urgency_of(&command);
         let encoded = command_codec::encode_command(&command);
         drop(command);
         if encoded.len() > COMMAND_BYTES_MAX {

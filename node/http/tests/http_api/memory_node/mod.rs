@@ -281,7 +281,7 @@ impl Node for MemoryNode {
         })
     }
 
-    fn is_dear(&self, _: &Action) -> bool {
+    fn is_dear(&self, _: &Command) -> bool {
         self.with(|node| node.faults.is_dear())
     }
 
