@@ -68,6 +68,11 @@ pub async fn acquire(call: &Call, request: QueueRequest) -> Result<Acquired, Fai
     let (lock, session) = (request.acquire.lock.clone(), request.acquire.session);
     let mut listener = Listener { call, lock, session, listens: Listens::Nothing };
     let acquired = ask(call, request, &mut listener.listens).await;
+    if !matches!(listener.listens, Listens::Nothing) {
+        // What has come from the network is looked at before this goes on. If that is the end of the connection, this goes no further, and
+        // nobody counts as told of a grant who hung up before it.
+        tokio::task::yield_now().await;
+    }
     listener.listens = Listens::Nothing;
     acquired
 }

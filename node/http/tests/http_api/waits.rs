@@ -210,6 +210,23 @@ async fn who_hangs_up_while_waiting_loses_the_place_after_a_while() {
     assert_eq!(shown.json()["waiter_count"], 0);
 }
 
+/// The end of its connection has come when it is granted the lock, and nobody has looked at it yet.
+#[tokio::test]
+async fn who_hung_up_before_the_grant_was_not_told_of_it() {
+    let held = held().await;
+    let server = &held.server;
+    let mut raw = server.connect().await;
+    let body = json!({"session": held.id, "wait_ms": LONG_MS}).to_string();
+    raw.send_request("POST", "/v1/locks/l/acquire", &[("Content-Type", "application/json")], body.as_bytes()).await;
+    tokio::time::timeout(PATIENCE, server.until_asked(1)).await.expect("it asks");
+    let asked = held.asked();
+    drop(raw);
+    held.release();
+    tokio::time::timeout(PATIENCE, server.until_asked(2)).await.expect("the log is told");
+    let hang_up = LockOp::HangUp { lock: lock("l"), session: held.session, question: Question::Numbered(asked) };
+    assert_eq!(server.backend.commands()[1].action, Action::Lock(hang_up));
+}
+
 #[tokio::test]
 async fn another_question_of_the_session_listens_where_the_last_one_was_left() {
     let held = held().await;
