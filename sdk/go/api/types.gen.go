@@ -2198,8 +2198,8 @@ type ReplaceMemberRequest struct {
 	With uint64 `json:"with"`
 }
 
-// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, no longer kept (it is for 15
-// minutes at least), or still on its way.
+// RequestAnswer: the answer of `GET /v1/requests/{id}`. An id that is not known is 404: never applied, no longer kept (it is for
+// 15 minutes at least), or still on its way.
 type RequestAnswer struct {
 	// The token that the write gave its entry.
 	Cas Cas `json:"cas,omitempty"`
@@ -2386,7 +2386,8 @@ type ScheduleRequest struct {
 	EveryMs *uint64 `json:"every_ms,omitempty"`
 	// When it is due: RFC 3339, or Unix milliseconds.
 	ExecuteAt Moment `json:"execute_at,omitempty"`
-	// Its id: another schedule with it changes nothing while it is in use. Without one it gets one that begins with `~`.
+	// Its id: another schedule with it changes nothing while it is in use, and is refused where the task is dead. Without one it gets
+	// one that begins with `~`.
 	ID string `json:"id,omitempty"`
 	// How long the id given stays in use after the task was completed, in milliseconds, up to 604800000; 900000 without it.
 	KeepMs *uint64 `json:"keep_ms,omitempty"`
@@ -2396,7 +2397,7 @@ type ScheduleRequest struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// The payload as bytes, in base64.
 	PayloadBase64 []byte `json:"payload_base64,omitempty"`
-	// Take the place of a task with this id that waits.
+	// Take the place of a task with this id that waits or is dead; refused where that is worked on or was completed.
 	Replace bool `json:"replace,omitempty"`
 	// The time zone of the pattern, by its IANA name; UTC without it.
 	Zone string `json:"zone,omitempty"`
@@ -3258,9 +3259,9 @@ type TxnResult struct {
 	Key string `json:"key"`
 	// `get`
 	Op string `json:"op,omitempty"`
-	// The new token, after `lock` the key to the lock; absent once the entry is removed.
+	// The new token, after `lock` the key to the lock; absent once the entry is removed, and of a dry run, which makes none.
 	Cas Cas `json:"cas,omitempty"`
-	// Revision that created the entry; absent once it is removed.
+	// Revision that created the entry; absent once it is removed, and where a dry run would create it.
 	CreateRevision uint64 `json:"create_revision,omitempty,string"`
 	// Milliseconds until the lock ends by itself, after `lock` and `extend`.
 	LockMs *uint64 `json:"lock_ms,omitempty"`
