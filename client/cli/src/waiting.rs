@@ -162,8 +162,7 @@ fn delayed(left_ms: u64) -> String {
     }
 }
 
-/// The refusal of a lock that was asked for with at most so many waiting, with the names of those who hold it: the node tells only how many
-/// they are.
+/// Adds the holders of a lock to its refusal, since the node gives only their number, and `--max-waiters` if that was the reason.
 pub async fn refused(context: &Context, name: &str, max_waiters: Option<u32>, error: Error) -> Failed {
     let mut problem = match error {
         Error::Rejected(problem) => problem,
@@ -178,7 +177,7 @@ pub async fn refused(context: &Context, name: &str, max_waiters: Option<u32>, er
             1 => "1 is waiting".to_owned(),
             count => format!("{count} are waiting"),
         };
-        // By the number when it was refused: some may have left since.
+        // The refusal has the number of that moment. Some may have left since.
         let long = max_waiters.filter(|most| problem.waiters.is_some_and(|waiters| waiters >= u64::from(*most)));
         let long = long.map(|most| format!("; --max-waiters is {most}")).unwrap_or_default();
         problem.detail = format!("`{name}` is {}; {waiting}{long}", held(&lock));

@@ -56,7 +56,7 @@ impl Client {
         self.fetch(Call::post_to("/v1/cluster/leader".into(), &LeaderRequest { to }, Intent::Once)?).await
     }
 
-    /// What became of a write. `None`: it was never decided, its outcome is no longer kept (it is for 15 minutes at least), or it is
+    /// Reads the outcome of a write. `None`: it was never decided, its outcome is no longer kept (it is for 15 minutes at least), or it is
     /// still on its way and may be decided after this answer. Only the same write under the same id makes sure.
     ///
     /// # Examples

@@ -77,8 +77,8 @@ impl Lock<'_> {
         self
     }
 
-    /// How many may wait for it with us, at most, 1,000 without it: where so many wait already it fails with `locked`, and does not wait
-    /// behind them.
+    /// Bounds the queue in which this request waits, itself included; 1,000 without it. The request fails with `locked` if that many wait
+    /// already.
     pub fn max_waiters(mut self, most: u32) -> Self {
         self.request.max_waiters = Some(most);
         self

@@ -68,8 +68,8 @@ impl<'a> List<'a> {
         self
     }
 
-    /// With the number of bytes of each value ([`EntryView::value_bytes`](crate::api::EntryView::value_bytes)), also where the values are
-    /// left out.
+    /// Adds the number of bytes of each value ([`EntryView::value_bytes`](crate::api::EntryView::value_bytes)), also to entries without
+    /// their values.
     pub fn sizes(mut self) -> Self {
         self.sizes = true;
         self
