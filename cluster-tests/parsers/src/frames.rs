@@ -216,8 +216,14 @@ pub fn samples() -> Vec<Vec<u8>> {
     let short: Vec<_> = life.commands.iter().map(|command| command_codec::encode_command(command).to_vec()).collect();
     let commands = short.into_iter().filter(|command| command.len() < 300).take(3);
     let commands = commands.map(|command| Forwarded { command, within_ms: 500 }).collect();
-    let outcomes =
-        life.replies.iter().take(4).cloned().map(ProposalOutcome::Decided).chain([ProposalOutcome::Unknown]).collect();
+    let outcomes = life
+        .replies
+        .iter()
+        .take(4)
+        .cloned()
+        .map(|reply| ProposalOutcome::Decided { reply, cost: 7 })
+        .chain([ProposalOutcome::Unknown])
+        .collect();
     let entries = (5..8).map(|index| samples::entry(index, &life.commands[index as usize..][..1])).collect();
     let append = AppendEntriesRequest::<TypeConfig> {
         vote: vote.into(),

@@ -15,7 +15,7 @@ use crate::abuse::errands;
 use crate::abuse::way::Way;
 use cluster_harness::http::Request;
 
-/// An address that no attack comes from.
+/// The first of the addresses that no attack comes from.
 pub const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Time to live of their sessions, milliseconds; renewed at a third of it.
 pub const TTL_MS: u64 = 5_000;
@@ -44,12 +44,10 @@ pub struct Seen {
 /// How much honest clients ask for, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
-    /// The address that they come from.
-    pub from: Ipv4Addr,
+    /// Their addresses, and the token that is shown from each where nodes ask who is there. They take turns with them, client by client.
+    pub callers: &'a [(Ipv4Addr, Option<&'a str>)],
     /// All nodes.
     pub nodes: &'a [SocketAddr],
-    /// The token that they show where nodes ask who is there.
-    pub token: Option<&'a str>,
     /// The protocols that they take turns with, client by client.
     pub ways: &'a [Way],
     /// How many keep a session.
@@ -66,14 +64,18 @@ impl Load<'_> {
     /// Begins.
     pub fn start(&self) -> Honest {
         let (seen, mut tasks) = (Arc::new(Seen { term: AtomicU64::new(1), ..Seen::default() }), JoinSet::new());
-        let client = |number: usize| Client {
-            from: self.from,
-            nodes: self.nodes.to_vec(),
-            way: self.ways[number % self.ways.len()],
-            token: self.token.map(str::to_owned),
-            next: number,
-            connection: None,
-            seen: Arc::clone(&seen),
+        let client = |number: usize| {
+            // Each caller has clients of every protocol.
+            let (from, token) = self.callers[number / self.ways.len() % self.callers.len()];
+            Client {
+                from,
+                nodes: self.nodes.to_vec(),
+                way: self.ways[number % self.ways.len()],
+                token: token.map(str::to_owned),
+                next: number,
+                connection: None,
+                seen: Arc::clone(&seen),
+            }
         };
         for number in 0..self.sessions {
             tasks.spawn(keep_session(client(number)));
@@ -98,8 +100,8 @@ pub struct Honest {
 impl Honest {
     /// Starts sessions and writers at an address, over HTTP/1.1 and at a modest pace. They send this token to nodes with authentication.
     pub fn start(from: Ipv4Addr, nodes: &[SocketAddr], token: Option<&str>, sessions: usize, writers: usize) -> Self {
-        let ways = &[Way::Http1];
-        Load { from, nodes, token, ways, sessions, writers, readers: 0, every: WRITE_EVERY }.start()
+        let (callers, ways) = (&[(from, token)], &[Way::Http1]);
+        Load { callers, nodes, ways, sessions, writers, readers: 0, every: WRITE_EVERY }.start()
     }
 }
 

@@ -206,9 +206,8 @@ async fn generated_by(
     };
     // Each writer and reader asks again almost as soon as it has its answer: together they ask for nearly as much as nodes can do.
     let load = Load {
-        from: FROM,
+        callers: &field.honest(),
         nodes: &field.nodes,
-        token: Some(&field.honest),
         ways: &Way::ALL,
         sessions: args.sessions,
         writers: 4 * args.writers,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cluster_harness::seed::seeded;
 use cluster_harness::{Cluster, Settings};
 use cluster_tests::abuse::generator::{Amount, Coverage, Field, Size, run, some};
-use cluster_tests::abuse::{FROM, Load, NICENESS, Way};
+use cluster_tests::abuse::{Load, NICENESS, Way};
 
 /// The token of root.
 const ROOT: &str = "7c2e3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
@@ -36,9 +36,8 @@ pub async fn honest_clients_go_on_under_every_shape_of_every_request_and_all_is_
     let field = Field::prepare(&cluster, ROOT, AMOUNT, &mut dice).await;
     let nobody = field.rest(Duration::from_millis(500)).await;
     let load = Load {
-        from: FROM,
+        callers: &field.honest(),
         nodes: &field.nodes,
-        token: Some(&field.honest),
         ways: &Way::ALL,
         sessions: 8,
         writers: 4,

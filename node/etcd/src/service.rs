@@ -52,7 +52,7 @@ struct Asked {
 /// Takes a call apart, and judges its head. There is none where nobody said where it came to, which is a bug.
 fn arrive(mut request: Request, served: Served, way: Way) -> Option<(Asked, HeaderMap, Body)> {
     let started = Instant::now();
-    let Arrival { api, origin, lanes, busy } = request.extensions_mut().remove()?;
+    let Arrival { api, origin, connection_account, busy } = request.extensions_mut().remove()?;
     let (head, body) = request.into_parts();
     let Policy { class, is_vital, writes, .. } = served.policy;
     let asked = pages::Head { method: &head.method, uri: &head.uri, headers: &head.headers, from: &origin };
@@ -61,7 +61,7 @@ fn arrive(mut request: Request, served: Served, way: Way) -> Option<(Asked, Head
     let class = if refusal.is_some() { RequestClass::Node } else { class };
     let target = Target { route: served.method.path, class, is_vital };
     let id = if writes { request_ids::fresh_id() } else { request_ids::trace_id() };
-    let mut call = Call::new(api, target, origin, lanes, busy, started, id);
+    let mut call = Call::new(api, target, origin, connection_account, busy, started, id);
     if let Some(wanted) = head.headers.get("grpc-timeout").and_then(grpc_timeout) {
         call.give_time(wanted);
     }

@@ -61,9 +61,9 @@ impl<S: Sync> FromRequestParts<S> for Context {
 impl RequestContext {
     /// Starts with the default deadline and the id of a read.
     pub fn new(arrival: Arrival, head: Parts, route: &'static Route, policy: Policy, started: Instant) -> Self {
-        let Arrival { api, origin, lanes, busy } = arrival;
+        let Arrival { api, origin, connection_account, busy } = arrival;
         let target = Target { route: route.template(), class: policy.class, is_vital: policy.is_vital };
-        let call = Call::new(api, target, origin, lanes, busy, started, request_ids::trace_id());
+        let call = Call::new(api, target, origin, connection_account, busy, started, request_ids::trace_id());
         Self { call, head, route, policy }
     }
 

@@ -35,7 +35,8 @@ use quorate_node_core::connection::mismatch;
 use quorate_node_core::connection::monitor::{Busy, ConnectionMonitor, Patience, Verdict, Watched};
 use quorate_node_core::connection::origin::{Neighbour, Origin};
 use quorate_node_core::evicting_limit::{EvictingLimit, EvictingPermit, Full, Standing};
-use quorate_node_core::gateway::admission::pace::{Paced, PacedExecutor};
+use quorate_node_core::gateway::admission::paced::{Paced, PacedExecutor};
+use quorate_node_core::gateway::admission::turns::ConnectionAccount;
 use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::arrival::Arrival;
 use quorate_node_core::gateway::failure::Failure;
@@ -438,14 +439,14 @@ fn show_served(of: Option<Arc<ConnectionMonitor>>) {
 
 /// One handler for each connection: the router, and a mark that a request is in the works.
 macro_rules! handler {
-    ($api:expr, $origin:expr, $monitor:expr, $lanes:expr) => {{
-        let (api, origin, monitor, lanes) = ($api, Arc::new($origin), Arc::clone(&$monitor), $lanes);
+    ($api:expr, $origin:expr, $monitor:expr, $account:expr) => {{
+        let (api, origin, monitor, account) = ($api, Arc::new($origin), Arc::clone(&$monitor), Arc::clone(&$account));
         let router = TowerToHyperService::new(router());
         // Boxed, so that a connection that streams or idles does not keep the room of a request.
         service_fn(move |mut request: Request<Incoming>| {
             let busy = Arc::new(Mutex::new(Some(Busy::new(Arc::clone(&monitor)))));
-            let lanes = Arc::clone(&lanes);
-            let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), lanes, busy };
+            let connection_account = Arc::clone(&account);
+            let arrival = Arrival { api: Arc::clone(&api), origin: Arc::clone(&origin), connection_account, busy };
             request.extensions_mut().insert(arrival);
             // The first answer shows it: later requests pay for a look and no more.
             let is_to_show = api.auth.is_open() && !monitor.has_shown(Standing::Served);
@@ -462,8 +463,8 @@ macro_rules! handler {
 
 /// Drives a connection until it ends by itself, is told to stop, or the watchdog ends it.
 macro_rules! drive {
-    ($connection:expr, $share:expr, $monitor:expr, $patience:expr, $stop:expr) => {{
-        let mut connection = std::pin::pin!(Paced::new($connection, &$share));
+    ($connection:expr, $account:expr, $monitor:expr, $patience:expr, $stop:expr) => {{
+        let mut connection = std::pin::pin!(Paced::new($connection, &$account));
         let tick = watch_interval(&$patience);
         let mut stopping = false;
         let mut check = std::pin::pin!(sleep(tick));
@@ -515,9 +516,8 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).max_buf_size(limits::H1_BUFFER_BYTES);
     builder.timer(TokioTimer::new());
-    let lanes = api.admission.turns.lanes(origin.neighbour());
-    let share = Arc::clone(&lanes.share);
-    drive!(builder.serve_connection(io, handler!(api, origin, monitor, lanes)), share, monitor, patience, stop)
+    let account = ConnectionAccount::new(&api.admission.turns, origin.neighbour());
+    drive!(builder.serve_connection(io, handler!(api, origin, monitor, account)), account, monitor, patience, stop)
 }
 
 async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
@@ -534,9 +534,8 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
     // hyper sets it once, before anybody is known.
     let window = WINDOWS.take();
-    let lanes = api.admission.turns.lanes(origin.neighbour());
-    let share = Arc::clone(&lanes.share);
-    let mut builder = http2::Builder::new(PacedExecutor(Arc::clone(&share)));
+    let account = ConnectionAccount::new(&api.admission.turns, origin.neighbour());
+    let mut builder = http2::Builder::new(PacedExecutor(Arc::clone(&account)));
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits::H2_STREAMS_MAX)
@@ -548,5 +547,5 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         .max_send_buf_size(limits::H2_SEND_BUFFER_BYTES)
         .keep_alive_interval(ping)
         .keep_alive_timeout(ping);
-    drive!(builder.serve_connection(io, handler!(api, origin, monitor, lanes)), share, monitor, patience, stop)
+    drive!(builder.serve_connection(io, handler!(api, origin, monitor, account)), account, monitor, patience, stop)
 }

@@ -6,7 +6,6 @@
 use std::fmt;
 
 use bytes::Bytes;
-use quorate_machine::machine::Dearest;
 use quorate_machine::types::Reply;
 
 pub mod runtime;
@@ -80,6 +79,6 @@ impl fmt::Display for EncodedBatch {
 pub struct BatchReply {
     /// One for each command.
     pub replies: Vec<Reply>,
-    /// Which of its commands took most. For who proposed them, and no part of any answer.
-    pub dearest: Option<Dearest>,
+    /// The bytes that were counted for each command while it was applied. For who proposed them, and no part of any answer.
+    pub costs: Vec<u32>,
 }

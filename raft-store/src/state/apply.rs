@@ -298,7 +298,7 @@ fn apply_entry<V: View>(
     if reached.log_id.is_some_and(|last| log_id.index <= last.index) {
         return Ok(Err(StateFault::new(format!("the state is at {:?} already", reached.log_id))));
     }
-    let mut dearest = None;
+    let mut costs = Vec::new();
     let replies = match &entry.payload {
         EntryPayload::Blank => Vec::new(),
         EntryPayload::Membership(membership) => {
@@ -316,7 +316,7 @@ fn apply_entry<V: View>(
             match command_codec::decode_batch(bytes) {
                 Ok(batch) => {
                     let replies = applier.apply_batch(log_id.index, &batch)?;
-                    dearest = applier.dearest();
+                    costs = applier.take_costs();
                     replies
                 }
                 Err(error) => return Ok(Err(StateFault::because("the batch cannot be decoded", error))),
@@ -324,7 +324,7 @@ fn apply_entry<V: View>(
         }
     };
     reached.log_id = Some(log_id);
-    Ok(Ok(BatchReply { replies, dearest }))
+    Ok(Ok(BatchReply { replies, costs }))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Owns what attacks find there: users, entries, sessions, a lock that is held, and what can be asked for. Never attacks.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::combination::Caller;
 use super::gauges::Rest;
 use super::operations::{HELD, LARGE, Operation, PREFIX, operations};
+use crate::abuse::honest::FROM;
 use crate::abuse::user::{create_powerless, create_tenant, create_user};
 use cluster_harness::cluster::Cluster;
 use cluster_harness::http::{Answer, Request};
@@ -20,6 +21,10 @@ use cluster_harness::http::{Answer, Request};
 const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(25);
 /// How long sessions of tenants live.
 const TTL_MS: u64 = 86_400_000;
+/// Honest users.
+const HONEST: usize = 8;
+/// Addresses of theirs.
+const ADDRESSES: u32 = 4;
 /// Small entries of one request.
 const AT_ONCE: usize = 1_000;
 
@@ -38,8 +43,9 @@ pub struct Amount {
 pub struct Field {
     /// Client ports of all nodes.
     pub nodes: Vec<SocketAddr>,
-    /// The token of a user that may write and lock everything, and is honest.
-    pub honest: String,
+    /// The tokens of honest users, which may write and lock everything. They are several: no caller can have more than its share, so one alone
+    /// could keep no more beside an attacker than half.
+    honest: Vec<String>,
     /// Everything that can be asked for.
     pub operations: Vec<Arc<Operation>>,
     root: String,
@@ -51,8 +57,11 @@ impl Field {
     /// Makes a cluster ready whose nodes ask who is there; `root` is the token of root.
     pub async fn prepare(cluster: &Cluster, root: &str, amount: Amount, dice: &mut StdRng) -> Self {
         let nodes: Vec<_> = cluster.ids().into_iter().map(|id| cluster.client_address(id)).collect();
-        let (honest, powerless) =
-            (create_user(cluster, "honest").await, create_powerless(cluster, "hostile-powerless").await);
+        let mut honest = Vec::new();
+        for number in 0..HONEST {
+            honest.push(create_user(cluster, &format!("honest-{number}")).await);
+        }
+        let powerless = create_powerless(cluster, "hostile-powerless").await;
         let tenant = create_tenant(cluster, "hostile-tenant", PREFIX).await;
         let to = nodes[0];
         fill(to, root, amount).await;
@@ -68,6 +77,12 @@ impl Field {
         let document: Value = send(to, root, Request::get("/openapi.json")).await.json();
         let operations = operations(&document, &sessions[0], dice);
         Self { nodes, honest, operations, root: root.to_owned(), powerless, tenant }
+    }
+
+    /// The address and the token of each honest user.
+    pub fn honest(&self) -> Vec<(Ipv4Addr, Option<&str>)> {
+        let addresses = (0..ADDRESSES).cycle().map(|number| Ipv4Addr::from_bits(FROM.to_bits() + number));
+        addresses.zip(self.honest.iter().map(|token| Some(token.as_str()))).collect()
     }
 
     /// Gives the token that a caller shows, if it has one.

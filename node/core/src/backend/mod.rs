@@ -44,13 +44,23 @@ pub struct LeaderHint {
     pub leader_id: Option<u64>,
 }
 
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Its answer.
+    pub reply: Reply,
+    /// The bytes that each node counted for it while it was applied; see
+    /// [`quorate_machine::limits::BATCH_EFFECT_BYTES_MAX`]. 0 where nothing was.
+    pub cost: u32,
+}
+
 /// A node, shared by everything that serves its API.
 pub type SharedNode = Arc<dyn Node>;
 
 /// A node as its protocols see it. See `App` and `StateReader` for what each method promises.
 pub trait Node: Queries + Waits + Operations + Send + Sync + 'static {
     /// Puts one command through the log.
-    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>>;
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Decision, AppError>>;
     /// Renews sessions, together with those that others renew at the same time.
     fn renew(
         &self,

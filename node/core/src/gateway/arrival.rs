@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::connection::monitor::Busy;
 use crate::connection::origin::Origin;
-use crate::gateway::admission::turns::Lanes;
+use crate::gateway::admission::turns::ConnectionAccount;
 use crate::gateway::api::Api;
 
 /// Where a request came to, and from where: whoever serves a connection puts it into the extensions of each request.
@@ -16,8 +16,8 @@ pub struct Arrival {
     pub api: Arc<Api>,
     /// Where it comes from.
     pub origin: Arc<Origin>,
-    /// The turns of its address.
-    pub lanes: Arc<Lanes>,
+    /// The account that its connection is on.
+    pub connection_account: Arc<ConnectionAccount>,
     /// Keeps its connection busy until it is answered.
     pub busy: Arc<Mutex<Option<Busy>>>,
 }

@@ -21,7 +21,7 @@ use crate::gateway::admission::body_memory::{BodyPermit, BodyRoom};
 use crate::gateway::admission::classes::{Permit, Waiting};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::admission::shares::{Full, HeldShare, LentPlace, Scarce};
-use crate::gateway::admission::turns::{Begun, Lanes};
+use crate::gateway::admission::turns::{Begun, ConnectionAccount, Lanes};
 use crate::gateway::admission::{AdmissionRequest, LogScan};
 use crate::gateway::api::Api;
 use crate::gateway::auth::requirement::Wanted;
@@ -37,8 +37,10 @@ pub struct Call {
     pub api: Arc<Api>,
     /// Where it comes from.
     pub origin: Arc<Origin>,
-    /// The turns of its address.
-    pub lanes: Arc<Lanes>,
+    /// The account that its connection is on.
+    connection_account: Arc<ConnectionAccount>,
+    /// The turns of its account, once it is known.
+    lanes: OnceLock<Arc<Lanes>>,
     /// The template of its route, or the name of its method.
     pub route: &'static str,
     /// How long it may take from its beginning on.
@@ -83,7 +85,7 @@ impl Call {
         api: Arc<Api>,
         target: Target,
         origin: Arc<Origin>,
-        lanes: Arc<Lanes>,
+        connection_account: Arc<ConnectionAccount>,
         busy: Arc<Mutex<Option<Busy>>>,
         started: Instant,
         request_id: String,
@@ -95,7 +97,8 @@ impl Call {
         Self {
             api,
             origin,
-            lanes,
+            connection_account,
+            lanes: OnceLock::new(),
             route,
             timeout,
             deadline: started + timeout,
@@ -127,9 +130,10 @@ impl Call {
 
     fn going_on(&self, class: RequestClass) -> Self {
         let target = Target { route: self.route, class, is_vital: self.is_vital };
-        let (api, origin, lanes) = (Arc::clone(&self.api), Arc::clone(&self.origin), Arc::clone(&self.lanes));
-        let call = Self::new(api, target, origin, lanes, Arc::default(), Instant::now(), self.request_id());
-        Self { who: self.who.clone(), account: self.account.clone(), timeout: self.timeout, ..call }
+        let (api, origin, on) = (Arc::clone(&self.api), Arc::clone(&self.origin), Arc::clone(&self.connection_account));
+        let call = Self::new(api, target, origin, on, Arc::default(), Instant::now(), self.request_id());
+        let (who, account, lanes) = (self.who.clone(), self.account.clone(), self.lanes.clone());
+        Self { who, account, lanes, timeout: self.timeout, ..call }
     }
 
     /// Takes the deadline that the caller gave, at most the configured maximum.
@@ -144,8 +148,9 @@ impl Call {
         self.who.get_or_init(|| if self.api.auth.is_open() { Who::Anybody } else { Who::Nobody })
     }
 
-    /// Says who asks, before anybody wants to know.
+    /// Says who asks, before anybody wants to know. The connection is on that account from now on.
     pub fn identify(&self, who: Who) {
+        self.connection_account.is(Account::of(&who, self.origin.neighbour()));
         let first = self.who.set(who);
         debug_assert!(first.is_ok(), "who asks is said once");
     }
@@ -170,6 +175,11 @@ impl Call {
     pub fn monitor(&self) -> Option<Arc<ConnectionMonitor>> {
         let taken = self.monitor.get().cloned();
         taken.or_else(|| self.busy.lock().as_ref().map(|busy| Arc::clone(busy.monitor())))
+    }
+
+    /// The turns of its account.
+    pub fn lanes(&self) -> &Arc<Lanes> {
+        self.lanes.get_or_init(|| self.connection_account.lanes())
     }
 
     /// The account that it takes limited resources on.
@@ -241,7 +251,7 @@ impl Call {
         Ok(())
     }
 
-    /// Gives its turns back meanwhile and then takes them again, or more of one address would be at work than its share. No call waits the
+    /// Gives its turns back meanwhile and then takes them again, or more of one account would be at work than its share. No call waits the
     /// other way round: one with a turn gives it back before it waits here.
     async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
         let waiting = self.wait().ok_or_else(|| self.api.admission.classes.refusal(RequestClass::Waiting))?;
@@ -326,7 +336,7 @@ impl Call {
         self.api.admission.admit(request, || self.payer(), || self.sender()).await
     }
 
-    /// Takes a place of its class, and waits for the turn of its address: once all of it is there, so that nobody is kept out by what does
+    /// Takes a place of its class, and waits for the turn of its account: once all of it is there, so that nobody is kept out by what does
     /// not come. Done once, however often it is asked for.
     pub async fn enter(&self) -> Result<(), Failure> {
         if self.permit.is_held() || self.permit.class() == RequestClass::Node {
@@ -347,9 +357,9 @@ impl Call {
         self.check_answers()
     }
 
-    /// Waits until it is the turn of its address, as long as there is room for those that wait.
+    /// Waits until it is the turn of its account, as long as there is room for those that wait.
     async fn take_turn(&self) -> Result<(), Failure> {
-        let turn = match self.lanes.begin(self.permit.class()) {
+        let turn = match self.lanes().begin(self.permit.class()) {
             Begun::Now(turn) => turn,
             Begun::Later(turn) => {
                 let Some(_waiting) = self.wait() else {
@@ -368,13 +378,13 @@ impl Call {
         Ok(())
     }
 
-    /// Waits until it is the turn of its address once more, where its body is so long that what it asks for takes as long as many others.
+    /// Waits until it is the turn of its account once more, where its body is so long that what it asks for takes as long as many others.
     pub async fn take_large_turn(&self, body_bytes: usize) -> Result<(), Failure> {
         let waits_for_none = matches!(self.permit.class(), RequestClass::Coordination | RequestClass::Node);
         if body_bytes < limits::LARGE_BODY_BYTES || waits_for_none {
             return Ok(());
         }
-        let turn = match self.lanes.begin_large() {
+        let turn = match self.lanes().begin_large() {
             Begun::Now(turn) => turn,
             Begun::Later(turn) => {
                 let waited = timings::on(Part::Wait, tokio::time::timeout_at(self.deadline.into(), turn)).await;
@@ -388,7 +398,7 @@ impl Call {
     fn no_turn() -> Failure {
         let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
         failure
-            .saying("the deadline passed while more requests of this address were at work on this node than its share")
+            .saying("the deadline passed while more requests of this caller were at work on this node than its share")
     }
 
     /// Charges the real cost, once it is known: `cost` units of its class, `ops` operations of its account.

@@ -16,6 +16,8 @@ use quorate_machine::types::{Revision, SessionId};
 
 use crate::backend::{Consistency, Renewer};
 use crate::connection::origin::Origin;
+use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::turns::Lanes;
 use crate::gateway::api::Api;
 use crate::gateway::auth::known::Person;
 use crate::gateway::auth::requirement::{Requirement, Visit, Wanted};
@@ -155,6 +157,11 @@ impl Caller<'_> {
             Who::Somebody(somebody) => Renewer::user(somebody.name()),
             Who::Anybody | Who::Nobody => Renewer::from(&format!("{:?}", self.origin.neighbour())),
         }
+    }
+
+    /// The turns of their account.
+    pub fn lanes(&self) -> Arc<Lanes> {
+        self.api.admission.turns.lanes(Account::of(self.who, self.origin.neighbour()))
     }
 
     /// Whether a command of theirs is judged, or told to the audit log.

@@ -14,6 +14,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit
 
 use crate::backend::{AppError, SharedNode};
 use crate::gateway::admission::LogScan;
+use crate::gateway::admission::paced::paid;
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
@@ -44,13 +45,13 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
-    let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
-    let backend = call.api.node.clone();
+    let place = paid_place(call, places).await?;
+    let (backend, lanes) = (call.api.node.clone(), Arc::clone(call.lanes()));
     let done = threads(Box::new(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
         // Whoever asked has its answer by now.
-        if Instant::now() >= deadline { None } else { Some(work(backend)) }
+        if Instant::now() >= deadline { None } else { Some(lanes.share.at_work(|| work(backend))) }
     }));
     let done = done.await;
     // Whoever asked was judged before it waited.
@@ -62,6 +63,19 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
         Ok(Some(outcome)) => outcome.map_err(|fault| Failure::from_fault(&fault)),
         Ok(None) => Err(too_late()),
         Err(error) => Err(Failure::from_fault(&StateFault::because("the scan did not end", error))),
+    }
+}
+
+/// Waits for one of these places, and until the account of the caller has paid for what was done for it before: however much it has asked for
+/// meanwhile, no more of it begins.
+async fn paid_place(call: &Call, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
+    loop {
+        paid(call.lanes(), call.deadline).await;
+        let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
+        let now = Instant::now();
+        if now >= call.deadline || call.lanes().share.pause(now).is_none() {
+            return Ok(place);
+        }
     }
 }
 
@@ -87,6 +101,7 @@ pub async fn place_in_log<'a>(
     }
     call.caller().admit(call.deadline, wanted).await?;
     let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
+    paid(call.lanes(), call.deadline).await;
     let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
     Ok(Some(PlaceInLog { _of_all: of_all, _own: own }))
 }

@@ -97,7 +97,7 @@ struct Pump<F, R> {
     share: Arc<Share>,
     /// The part of its account in the memory for bodies.
     room: BodyRoom,
-    /// The turns of its address.
+    /// The turns of its account.
     lanes: Arc<Lanes>,
     /// The route of operations.
     route: &'static Route,
@@ -133,7 +133,7 @@ where
             out: Vec::new(),
             share: context.answer_share(),
             room: context.body_room(),
-            lanes: Arc::clone(&context.lanes),
+            lanes: Arc::clone(context.lanes()),
             account: None,
             phase: Phase::Reading,
             clock,

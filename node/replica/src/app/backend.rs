@@ -13,7 +13,8 @@ use quorate_machine::query::{Observed, Queries, ReadPosition, StateFault};
 use quorate_machine::types::{Command, Key, QueueName, Reply, Revision, SessionId, WallMillis};
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_node_core::backend::{
-    AppError, Consistency, DigestAt, IsDone, LeaderHint, LockPlace, Node, Operations, Renewed, Renewer, Repaired, Waits,
+    AppError, Consistency, Decision, DigestAt, IsDone, LeaderHint, LockPlace, Node, Operations, Renewed, Renewer,
+    Repaired, Waits,
 };
 use quorate_store::backup::BackupError;
 
@@ -42,7 +43,7 @@ macro_rules! of_state {
 quorate_machine::every_query!(of_state);
 
 impl Node for App {
-    fn write(&self, command: Command, deadline: Instant) -> Answering<'_, Reply> {
+    fn write(&self, command: Command, deadline: Instant) -> Answering<'_, Decision> {
         Box::pin(self.writes().write(command, deadline))
     }
 

@@ -18,7 +18,6 @@ use openraft::impls::ProgressResponder;
 use openraft::raft::ReadPolicy;
 use quorate_machine::command_codec;
 use quorate_machine::limits::BATCH_BYTES_SOFT_MAX;
-use quorate_machine::machine::Dearest;
 use quorate_machine::types::{Action, Batch, Command, Outcome, Reply, WallMillis};
 use quorate_node_core::backend::AppError;
 use quorate_node_core::limits::DEAR_BYTES;
@@ -365,17 +364,17 @@ impl ProposerParts {
                 return;
             }
             let commands = group.iter().map(|pending| pending.command.clone()).collect();
-            let (index, BatchReply { replies, dearest }) = match self.put_in_log(commands).await {
+            let (index, BatchReply { replies, costs }) = match self.put_in_log(commands).await {
                 Ok(done) => done,
                 Err(proposal_outcome) => return settle(group, || proposal_outcome.clone()),
             };
-            if let Some(Dearest { nth, bytes }) = dearest.filter(|found| found.bytes >= DEAR_BYTES) {
-                let command = &group[nth].command;
+            assert_eq!(costs.len(), group.len(), "a batch is answered with one cost for each command");
+            for (pending, cost) in group.iter().zip(&costs).filter(|(_, cost)| **cost as usize >= DEAR_BYTES) {
                 // Long ones on entries have a queue of their own already. Searches are to leave others more time than that: any can be made long.
-                if command.len() < LARGE_BYTES {
-                    dear.note_taken(command, bytes);
+                if pending.command.len() < LARGE_BYTES {
+                    dear.note_taken(&pending.command, *cost as usize);
                 } else {
-                    dear.note_search(command);
+                    dear.note_search(&pending.command);
                 }
             }
             if urgency == Urgency::Urgent {
@@ -384,12 +383,12 @@ impl ProposerParts {
             }
             assert_eq!(replies.len(), group.len(), "a batch is answered with one reply for each command");
             let mut deferred = Vec::new();
-            for (pending, reply) in group.into_iter().zip(replies) {
+            for ((pending, reply), cost) in group.into_iter().zip(replies).zip(costs) {
                 if reply.outcome == Outcome::Deferred {
                     deferred.push(pending);
                 } else {
                     // The receiver may have given up; its outcome is in the request table.
-                    let _ = pending.done.send(ProposalOutcome::Decided(reply));
+                    let _ = pending.done.send(ProposalOutcome::Decided { reply, cost });
                 }
             }
             group = deferred;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_machine::types::{Action, ClusterMillis, Command, Outcome, Reply, SessionId, SessionOp, SessionReply};
-use quorate_node_core::backend::{AppError, Renewed, Renewer};
+use quorate_node_core::backend::{AppError, Decision, Renewed, Renewer};
 use tokio::sync::{mpsc, oneshot};
 
 use super::write::WritePath;
@@ -164,7 +164,7 @@ async fn renew_once(write: &WritePath, counts: &RenewalCounts, ids: Vec<SessionI
     counts.sessions.fetch_add(ids.len() as u64, Ordering::Relaxed);
     let action = Action::Session(SessionOp::Renew(ids.clone()));
     match write.write(Command::unnamed(action), deadline).await {
-        Ok(reply) => match of_reply(&ids, &reply) {
+        Ok(Decision { reply, .. }) => match of_reply(&ids, &reply) {
             Ok(each) => turns.renewed((reply.index, reply.revision, reply.clock), &each),
             Err(error) => turns.failed(&error, true),
         },

@@ -244,7 +244,7 @@ async fn forward(app: &App, from: &PeerInfo, commands: Vec<Forwarded>, urgency: 
             Taken::Queued(submitted) => submitted.outcome(*deadline).await.unwrap_or(ProposalOutcome::NotProposed),
             Taken::Settled(proposed) => *proposed,
         };
-        if let ProposalOutcome::Decided(reply) = &proposed {
+        if let ProposalOutcome::Decided { reply, .. } = &proposed {
             app.writes().proposer.learn(command, reply);
         }
         if app.writes().slow.is_slow(came.elapsed()) {
@@ -264,7 +264,7 @@ fn tell_slow(app: &App, from: NodeId, command: &[u8], proposed: &ProposalOutcome
     let Some(left_out) = app.writes().slow.admit() else { return };
     let request_id = command_codec::decode_command(command).ok().and_then(|command| command.request_id);
     let request_id = request_id.map(|id| slow::shown(&id.0));
-    let index = if let ProposalOutcome::Decided(reply) = proposed { Some(reply.index) } else { None };
+    let index = if let ProposalOutcome::Decided { reply, .. } = proposed { Some(reply.index) } else { None };
     let (node, ms, bytes_in) = (app.node_id(), slow::ms(took), command.len());
     tracing::warn!(request_id, from, node, index, ms, bytes_in, left_out, "slow forwarded write");
 }
@@ -310,7 +310,7 @@ async fn take_forwarded<'a>(
         (Need::Room, _) => no_space(&lack),
         (Need::IfItFrees | Need::Little, Some(last)) => match verdicts.next() {
             Some(Verdict::Propose) => queue(command),
-            Some(Verdict::Answer(reply)) => settled(ProposalOutcome::Decided(*reply)),
+            Some(Verdict::Answer(reply)) => settled(ProposalOutcome::Decided { reply: *reply, cost: 0 }),
             Some(Verdict::Refuse) => no_space(last),
             Some(Verdict::Again) | None => settled(ProposalOutcome::NotProposed),
         },

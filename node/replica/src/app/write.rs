@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use quorate_machine::command_codec;
 use quorate_machine::limits::COMMAND_BYTES_MAX;
-use quorate_machine::types::{Command, Reply};
-use quorate_node_core::backend::AppError;
+use quorate_machine::types::Command;
+use quorate_node_core::backend::{AppError, Decision};
 use quorate_node_core::slow::SlowLog;
 use quorate_node_core::timings::{self, Part};
 
@@ -36,7 +36,7 @@ impl WritePath {
     ///
     /// A try that was certainly not proposed is repeated until the deadline. A try with an unknown outcome is repeated only
     /// where the command carries a request id, which makes the repetition harmless.
-    pub async fn write(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+    pub async fn write(&self, command: Command, deadline: Instant) -> Result<Decision, AppError> {
         timings::on(Part::Log, self.put_through(command, deadline)).await
     }
 
@@ -45,11 +45,11 @@ impl WritePath {
         self.proposer.urgency_of(command) == Urgency::Patient
     }
 
-    async fn put_through(&self, command: Command, deadline: Instant) -> Result<Reply, AppError> {
+    async fn put_through(&self, command: Command, deadline: Instant) -> Result<Decision, AppError> {
         self.reads.check_disk()?;
         let _place = match last_room::passage(&self.space, &self.reads, &command, deadline).await? {
             Passage::Log(place) => place,
-            Passage::Answered(reply) => return Ok(*reply),
+            Passage::Answered(reply) => return Ok(Decision { reply: *reply, cost: 0 }),
         };
         let repeatable = command.request_id.is_some();
         let mut urgency = self.proposer.urgency_of(&command);
@@ -65,9 +65,9 @@ impl WritePath {
             let seen = self.view.subscribe();
             let submitted = self.proposer.submit(encoded.clone(), urgency, false, deadline).map_err(of_all_tries)?;
             match submitted.outcome(deadline).await {
-                Some(ProposalOutcome::Decided(reply)) => {
+                Some(ProposalOutcome::Decided { reply, cost }) => {
                     self.proposer.learn(&encoded, &reply);
-                    return Ok(reply);
+                    return Ok(Decision { reply, cost });
                 }
                 Some(ProposalOutcome::NotProposed) => {}
                 Some(ProposalOutcome::Dear) => {

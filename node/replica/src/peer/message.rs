@@ -293,7 +293,12 @@ impl DiskRoom {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ProposalOutcome {
     /// It was decided.
-    Decided(Reply),
+    Decided {
+        /// Its answer.
+        reply: Reply,
+        /// The bytes that were counted for it while it was applied.
+        cost: u32,
+    },
     /// It was not put into the log and never will be by this try.
     NotProposed,
     /// It was put into a log and may or may not be committed.
@@ -313,7 +318,7 @@ pub enum ProposalOutcome {
 impl ProposalOutcome {
     /// Roughly the bytes that it takes in an answer.
     pub fn bytes(&self) -> usize {
-        let Self::Decided(reply) = self else { return PLAIN };
+        let Self::Decided { reply, .. } = self else { return PLAIN };
         let outcome = &reply.outcome;
         PLAIN * (1 + outcome.parts()) + outcome.value_bytes() + outcome.detail_bytes()
     }

@@ -82,15 +82,6 @@ pub struct Applier<'v, V: View> {
     contained: Vec<Contained>,
 }
 
-/// The command of a batch that took most of its bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dearest {
-    /// Its number among the commands.
-    pub nth: usize,
-    /// The bytes that were counted for it, see [`limits::BATCH_EFFECT_BYTES_MAX`].
-    pub bytes: usize,
-}
-
 /// The batch being applied, and what is at hand while it is.
 #[derive(Debug, Default)]
 struct Work {
@@ -102,8 +93,8 @@ struct Work {
     seed: Seed,
     /// What its commands have taken so far.
     budget: Budget,
-    /// The command that has taken most.
-    dearest: Option<Dearest>,
+    /// The bytes that were counted for each of them.
+    costs: Vec<u32>,
     /// Steps of the command being applied, or of the part of it that has a bound of its own.
     steps: u64,
     /// Timers that fired at its head.
@@ -191,9 +182,13 @@ impl<'v, V: View> Applier<'v, V> {
             self.batch.fired = self.fire_due()?;
         }
         let mut replies = Vec::with_capacity(batch.commands.len());
+        self.batch.costs.reserve_exact(batch.commands.len());
         for (nth, encoded) in (0..).zip(&batch.commands) {
             self.batch.nth = nth;
+            let before = self.taken();
             replies.push(self.apply_next(encoded)?);
+            let cost = self.taken().saturating_sub(before);
+            self.batch.costs.push(u32::try_from(cost).unwrap_or(u32::MAX));
         }
         self.close_batch()?;
         Ok(replies)
@@ -234,16 +229,10 @@ impl<'v, V: View> Applier<'v, V> {
         self.spent.saturating_add(self.taken())
     }
 
-    /// The command that took most of the batch applied last. It decides nothing that is applied.
-    pub fn dearest(&self) -> Option<Dearest> {
-        self.batch.dearest
-    }
-
-    fn note_taken(&mut self, before: usize) {
-        let (nth, bytes) = (self.batch.nth as usize, self.taken().saturating_sub(before));
-        if self.batch.dearest.is_none_or(|dearest| dearest.bytes < bytes) {
-            self.batch.dearest = Some(Dearest { nth, bytes });
-        }
+    /// The bytes that were counted for each command of the batch applied last, see [`limits::BATCH_EFFECT_BYTES_MAX`]. They decide nothing
+    /// that is applied.
+    pub fn take_costs(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.batch.costs)
     }
 
     /// The writes of everything applied so far.
@@ -257,14 +246,12 @@ impl<'v, V: View> Applier<'v, V> {
         if self.has_taken_all() {
             return Ok(self.reply(Outcome::Deferred));
         }
-        let before = self.taken();
         let reply = match self.at_savepoint(|applier| applier.apply_command(encoded))? {
             Ok(reply) => reply,
             Err(fault) => self.faulted(encoded, fault)?,
         };
         self.take_bytes(reply.outcome.value_bytes());
         self.take_bytes(reply.outcome.detail_bytes());
-        self.note_taken(before);
         Ok(reply)
     }
 

@@ -10,6 +10,7 @@ pub mod bucket;
 pub mod classes;
 pub mod connections;
 pub mod pace;
+pub mod paced;
 pub mod refusals;
 pub mod request_class;
 pub mod resource_samples;
@@ -73,7 +74,7 @@ pub struct Admission {
     pub classes: Arc<RequestClasses>,
     /// Operations and bytes, by account.
     pub accounts: Arc<Accounts>,
-    /// The turns of addresses.
+    /// The turns of accounts.
     pub turns: Arc<Turns>,
     /// Places that are few, by account.
     pub shares: Arc<Shares>,

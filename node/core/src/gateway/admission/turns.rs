@@ -1,8 +1,9 @@
 //! Turns: while a node has more to do than it can do at once, callers take turns, whoever has more requests.
 //!
-//! Owns how many requests of each address are at work, and those that wait for their turn. Requests with large bodies have turns of their
-//! own, since each takes as long as hundreds of others. Where one address alone asks, or little is at work, nobody waits, and a request
-//! costs a few atomic operations. Never refuses a request, and never knows what it does.
+//! Owns how many requests of each account are at work, and those that wait for their turn. An account is an address until a connection has
+//! shown whose it is ([`ConnectionAccount`]). Requests with large bodies have turns of their own, since each takes as long as hundreds of others. Where
+//! one account alone asks, or little is at work, nobody waits, and a request costs a few atomic operations. Never refuses a request, and never
+//! knows what it does.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +14,14 @@ use tokio::sync::oneshot;
 
 use crate::alive_table::AliveTable;
 use crate::connection::origin::Neighbour;
+use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::pace::{Pace, Share};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
+
+/// Most accounts without a connection of which it is kept what they owe. Each has its debt from work that it had done within a second.
+const OWING_MAX: usize = 256;
 
 /// The turns of a node: of work on keys, of scans, and of large bodies. What keeps others alive, such as the renewal of a session, waits
 /// for no turn.
@@ -25,19 +30,60 @@ pub struct Turns {
     point: Arc<Work>,
     scan: Arc<Work>,
     large: Arc<Work>,
-    /// What each address takes of the threads.
+    /// What each account takes of the processors.
     pub pace: Arc<Pace>,
-    lanes: AliveTable<Neighbour, Lanes>,
+    lanes: AliveTable<Account, Lanes>,
+    /// Those of accounts that owe time of the processors although their last connection has ended: the next one finds them.
+    owing: Mutex<Vec<Arc<Lanes>>>,
 }
 
-/// The turns of one address.
+/// The turns of one account.
 #[derive(Debug)]
 pub struct Lanes {
     point: Arc<Lane>,
     scan: Arc<Lane>,
     large: Arc<Lane>,
-    /// What its connections take of the threads.
-    pub share: Arc<Share>,
+    /// What it takes of the processors.
+    pub share: Share,
+}
+
+/// The account that a connection is on: its address, until a request shows whose it is, and then that of the last request.
+#[derive(Debug)]
+pub struct ConnectionAccount {
+    turns: Arc<Turns>,
+    on: Mutex<(Account, Arc<Lanes>)>,
+}
+
+impl ConnectionAccount {
+    /// A connection from an address.
+    pub fn new(turns: &Arc<Turns>, from: Neighbour) -> Arc<Self> {
+        let account = Account::Neighbour(from);
+        let lanes = turns.lanes(account.clone());
+        Arc::new(Self { turns: Arc::clone(turns), on: Mutex::new((account, lanes)) })
+    }
+
+    /// Those of its account.
+    pub fn lanes(&self) -> Arc<Lanes> {
+        Arc::clone(&self.on.lock().1)
+    }
+
+    /// It is on this account from now on.
+    pub fn is(&self, account: Account) {
+        let mut on = self.on.lock();
+        if on.0 != account {
+            let lanes = self.turns.lanes(account.clone());
+            let before = std::mem::replace(&mut *on, (account, lanes));
+            drop(on);
+            self.turns.leave(before.1);
+        }
+    }
+}
+
+impl Drop for ConnectionAccount {
+    fn drop(&mut self) {
+        let lanes = Arc::clone(&self.on.get_mut().1);
+        self.turns.leave(lanes);
+    }
 }
 
 /// One kind of work.
@@ -45,17 +91,17 @@ pub struct Lanes {
 struct Work {
     /// So many requests may be at work before anybody waits.
     bound: usize,
-    /// An address may have so many at work, however many others there are.
+    /// An account may have so many at work, however many others there are.
     least: usize,
     at_work: AtomicUsize,
-    /// Addresses that have something at work.
+    /// Accounts that have something at work.
     busy: AtomicUsize,
     waiting: AtomicUsize,
     /// Lanes in which somebody waits, the next one first.
     line: Mutex<VecDeque<Arc<Lane>>>,
 }
 
-/// One kind of work of one address.
+/// One kind of work of one account.
 #[derive(Debug)]
 struct Lane {
     work: Arc<Work>,
@@ -91,13 +137,14 @@ impl Default for Turns {
             large: work(limits::LARGE_TURNS, 1),
             pace: Pace::new(),
             lanes: AliveTable::default(),
+            owing: Mutex::default(),
         }
     }
 }
 
 impl Turns {
-    /// Those of an address, for one of its connections.
-    pub fn lanes(&self, of: Neighbour) -> Arc<Lanes> {
+    /// Those of an account.
+    pub fn lanes(&self, of: Account) -> Arc<Lanes> {
         let lane = |work: &Arc<Work>| {
             let (at_work, waiters, waiting) = Default::default();
             Arc::new(Lane { work: Arc::clone(work), at_work, waiters, waiting })
@@ -108,6 +155,17 @@ impl Turns {
             large: lane(&self.large),
             share: self.pace.share(),
         })
+    }
+
+    /// A connection is not on these any more. They are kept for as long as they owe, or whoever connects anew would owe nothing.
+    fn leave(&self, lanes: Arc<Lanes>) {
+        if lanes.share.owes() {
+            let mut owing = self.owing.lock();
+            owing.retain(|other| other.share.owes() && !Arc::ptr_eq(other, &lanes));
+            if owing.len() < OWING_MAX {
+                owing.push(lanes);
+            }
+        }
     }
 }
 
@@ -149,7 +207,7 @@ impl Lane {
         if has_turn { Begun::Now(Some(self.begin())) } else { Begun::Later(self.join()) }
     }
 
-    /// Whether one more may begin: always where its address has less than its share. Two at once may both begin where there was room for
+    /// Whether one more may begin: always where its account has less than its share. Two at once may both begin where there was room for
     /// one: the bound is no promise.
     fn may_begin(&self) -> bool {
         let Work { bound, least, at_work, busy, .. } = &*self.work;
@@ -235,7 +293,7 @@ impl MetricsSource for TurnSamples {
         for (class, work) in [(RequestClass::Point.name(), point), (RequestClass::Scan.name(), scan), ("large", large)]
         {
             let waiting = work.waiting.load(Ordering::Relaxed) as u64;
-            let help = "Requests that wait for the turn of their address";
+            let help = "Requests that wait for the turn of their account";
             out.push(Sample::gauge("http_turns_waiting", help, waiting).labelled("class", class));
         }
     }
@@ -247,8 +305,73 @@ mod tests {
 
     use super::*;
 
+    fn address(last: u8) -> Neighbour {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into()
+    }
+
     fn lanes(turns: &Turns, last: u8) -> Arc<Lanes> {
-        turns.lanes(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)).into())
+        turns.lanes(Account::Neighbour(address(last)))
+    }
+
+    /// Has everything be late until nobody is allowed more than the least, and this account owe.
+    fn owe(turns: &Turns, lanes: &Lanes) {
+        turns.pace.have_late(2);
+        lanes.share.spend(std::time::Duration::from_secs(1));
+        assert!(lanes.share.owes());
+    }
+
+    #[test]
+    fn a_connection_is_on_its_address_until_it_shows_whose_it_is() {
+        let turns = Arc::new(Turns::default());
+        let [one, other, third] = [1, 1, 2].map(|last| ConnectionAccount::new(&turns, address(last)));
+        assert!(Arc::ptr_eq(&one.lanes(), &other.lanes()) && !Arc::ptr_eq(&one.lanes(), &third.lanes()));
+        let ann = Account::User("ann".into());
+        one.is(ann.clone());
+        third.is(ann.clone());
+        assert!(Arc::ptr_eq(&one.lanes(), &third.lanes()) && !Arc::ptr_eq(&one.lanes(), &other.lanes()));
+        one.is(Account::Neighbour(address(1)));
+        assert!(Arc::ptr_eq(&one.lanes(), &other.lanes()), "whoever asks last");
+    }
+
+    #[test]
+    fn whoever_owes_still_owes_after_it_has_connected_anew() {
+        let turns = Arc::new(Turns::default());
+        let ann = || Account::User("ann".into());
+        let connection = ConnectionAccount::new(&turns, address(1));
+        connection.is(ann());
+        owe(&turns, &connection.lanes());
+        drop(connection);
+        let connection = ConnectionAccount::new(&turns, address(1));
+        assert!(!connection.lanes().share.owes(), "the address owes nothing");
+        connection.is(ann());
+        assert!(connection.lanes().share.owes());
+        connection.is(Account::User("bob".into()));
+        assert!(!connection.lanes().share.owes());
+        connection.is(ann());
+        assert!(connection.lanes().share.owes(), "nor by being somebody else meanwhile");
+        for number in 0..2 * OWING_MAX {
+            let other = ConnectionAccount::new(&turns, address(1));
+            other.is(Account::User(number.to_string().into()));
+            owe(&turns, &other.lanes());
+        }
+        assert_eq!(turns.owing.lock().len(), OWING_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_paced_future_comes_to_its_end() {
+        let turns = Arc::new(Turns::default());
+        let connection = ConnectionAccount::new(&turns, address(1));
+        turns.pace.have_late(2);
+        let mut rounds = 0;
+        let busy = std::future::poll_fn(|cx| {
+            connection.lanes().share.spend(std::time::Duration::from_millis(3));
+            rounds += 1;
+            cx.waker().wake_by_ref();
+            if rounds < 10 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        });
+        let begun = std::time::Instant::now();
+        crate::gateway::admission::paced::Paced::new(busy, &connection).await;
+        assert!(begun.elapsed() > std::time::Duration::from_millis(40), "it was held up: {:?}", begun.elapsed());
     }
 
     fn now(begun: Begun) -> Turn {

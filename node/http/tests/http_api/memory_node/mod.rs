@@ -25,7 +25,7 @@ use quorate_machine::types::{
 };
 use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSeen};
 use quorate_node_core::backend::{
-    AppError, Consistency, DigestAt, LeaderHint, Node, Operations, Renewed, Renewer, Repaired,
+    AppError, Consistency, Decision, DigestAt, LeaderHint, Node, Operations, Renewed, Renewer, Repaired,
 };
 use tokio::sync::Notify;
 
@@ -255,11 +255,11 @@ macro_rules! of_node {
 quorate_machine::every_query!(of_node);
 
 impl Node for MemoryNode {
-    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Reply, AppError>> {
+    fn write(&self, command: Command, deadline: Instant) -> BoxFuture<'_, Result<Decision, AppError>> {
         Box::pin(async move {
             self.with(|node| node.asked.push((command.clone(), deadline)));
             self.pass(&command).await;
-            self.decide(command)
+            Ok(Decision { reply: self.decide(command)?, cost: 0 })
         })
     }
 
@@ -271,7 +271,7 @@ impl Node for MemoryNode {
     ) -> BoxFuture<'_, Result<Renewed, AppError>> {
         Box::pin(async move {
             let action = Action::Session(SessionOp::Renew(sessions));
-            let reply = self.write(Command::unnamed(action), deadline).await?;
+            let reply = self.write(Command::unnamed(action), deadline).await?.reply;
             match reply.outcome {
                 Outcome::Session(SessionReply::Renewed(each)) => {
                     Ok(Renewed { index: reply.index, revision: reply.revision, clock: reply.clock, each })

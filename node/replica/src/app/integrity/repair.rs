@@ -147,7 +147,7 @@ impl App {
         let submitted =
             self.writes().proposer.submit(command_codec::encode_command(&command), Urgency::Urgent, true, deadline);
         let outcome = submitted.map_err(|_| AppError::Overloaded)?.outcome(deadline).await;
-        if !matches!(outcome, Some(ProposalOutcome::Decided(_))) {
+        if !matches!(outcome, Some(ProposalOutcome::Decided { .. })) {
             return Err(AppError::NotReady("no entry could be committed for the snapshot".into()));
         }
         // A build that fails would end the leader.

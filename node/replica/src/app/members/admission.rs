@@ -76,8 +76,8 @@ async fn show(app: &App, newcomer: NodeDisk, text: &str, as_standby: bool, deadl
     let (invitation, hash) = (token.id, token.hash());
     let op = MembersOp::Admit { invitation, hash, newcomer, as_standby };
     // Whatever becomes of this try, it may be repeated: the same node with the same disk is let in again.
-    let reply = app.writes().write(Command::unnamed(Action::Members(op)), deadline).await.map_err(|_| Stop::Late)?;
-    match reply.outcome {
+    let decision = app.writes().write(Command::unnamed(Action::Members(op)), deadline).await.map_err(|_| Stop::Late)?;
+    match decision.reply.outcome {
         Outcome::Members(_) => {
             tracing::info!(node = newcomer.node_id, %invitation, "a newcomer was let in by its invitation");
             Ok(())
