@@ -516,7 +516,7 @@ async fn serve_http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     // hyper's default of 100 headers stands: another number would cost an allocation a request.
     builder.header_read_timeout(None).max_header_size(limits::HEAD_BYTES_MAX).max_buf_size(limits::H1_BUFFER_BYTES);
     builder.timer(TokioTimer::new());
-    let account = ConnectionAccount::new(&api.admission.turns, origin.neighbour());
+    let account = ConnectionAccount::new(&api.admission.turns, origin.neighbour(), origin.door == Door::Clients);
     drive!(builder.serve_connection(io, handler!(api, origin, monitor, account)), account, monitor, patience, stop)
 }
 
@@ -534,7 +534,7 @@ async fn serve_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let ping = Duration::from_secs(limits::H2_PING_SECONDS);
     // hyper sets it once, before anybody is known.
     let window = WINDOWS.take();
-    let account = ConnectionAccount::new(&api.admission.turns, origin.neighbour());
+    let account = ConnectionAccount::new(&api.admission.turns, origin.neighbour(), origin.door == Door::Clients);
     let mut builder = http2::Builder::new(PacedExecutor(Arc::clone(&account)));
     builder
         .timer(TokioTimer::new())

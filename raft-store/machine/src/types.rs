@@ -303,6 +303,11 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether others hold on to life by what it does: it is small, and waits for nothing that is not.
+    pub fn is_vital(&self) -> bool {
+        matches!(self, Self::Session(_) | Self::Lock(_) | Self::Barrier(_) | Self::Latch(_))
+    }
+
     /// About how many values its answer shows because they were asked for: each may be as long as a value may be, and all of them
     /// together no longer than what [`limits::ASKED_VALUES_MAX`] of them come to. Values in a refusal are not counted but in a bulk, whose
     /// writes may each be refused while the others take effect.

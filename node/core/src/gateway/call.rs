@@ -150,7 +150,7 @@ impl Call {
 
     /// Says who asks, before anybody wants to know. The connection is on that account from now on.
     pub fn identify(&self, who: Who) {
-        self.connection_account.is(Account::of(&who, self.origin.neighbour()));
+        let _first = self.lanes.set(self.connection_account.is(Account::of(&who, self.origin.neighbour())));
         let first = self.who.set(who);
         debug_assert!(first.is_ok(), "who asks is said once");
     }
@@ -437,7 +437,7 @@ impl Call {
 
     /// Who asks, as authentication sees it.
     pub fn caller(&self) -> Caller<'_> {
-        Caller { api: &self.api, who: self.who(), origin: &self.origin, route: self.route }
+        Caller { api: &self.api, who: self.who(), origin: &self.origin, lanes: self.lanes(), route: self.route }
     }
 
     /// Waits until this node knows what is true now, and checks that the caller may be told what it wants, by the rules as they are then.

@@ -16,7 +16,6 @@ use quorate_machine::types::{Revision, SessionId};
 
 use crate::backend::{Consistency, Renewer};
 use crate::connection::origin::Origin;
-use crate::gateway::admission::accounts::Account;
 use crate::gateway::admission::turns::Lanes;
 use crate::gateway::api::Api;
 use crate::gateway::auth::known::Person;
@@ -34,6 +33,8 @@ pub struct Caller<'a> {
     pub who: &'a Who,
     /// From where.
     pub origin: &'a Arc<Origin>,
+    /// The turns of their account.
+    pub lanes: &'a Arc<Lanes>,
     /// At which route: its template.
     pub route: &'static str,
 }
@@ -159,11 +160,6 @@ impl Caller<'_> {
         }
     }
 
-    /// The turns of their account.
-    pub fn lanes(&self) -> Arc<Lanes> {
-        self.api.admission.turns.lanes(Account::of(self.who, self.origin.neighbour()))
-    }
-
     /// Whether a command of theirs is judged, or told to the audit log.
     pub fn is_judged_or_noted(&self) -> bool {
         !matches!(self.who, Who::Anybody) || self.api.auth.notes()
@@ -267,6 +263,7 @@ pub struct Watching {
     api: Arc<Api>,
     who: Who,
     origin: Arc<Origin>,
+    lanes: Arc<Lanes>,
     route: &'static str,
     wanted: Box<dyn Fn(&mut Visit<'_>) + Send + Sync>,
 }
@@ -277,14 +274,15 @@ impl Watching {
         if let Who::Anybody = caller.who {
             return None;
         }
-        let (api, who, origin, route) =
-            (Arc::clone(caller.api), caller.who.clone(), Arc::clone(caller.origin), caller.route);
-        Some(Self { api, who, origin, route, wanted: Box::new(wanted) })
+        let (api, who, origin) = (Arc::clone(caller.api), caller.who.clone(), Arc::clone(caller.origin));
+        let (lanes, route) = (Arc::clone(caller.lanes), caller.route);
+        Some(Self { api, who, origin, lanes, route, wanted: Box::new(wanted) })
     }
 
     /// Why no more may be told, if so.
     pub fn end(&self) -> Option<(WatchEndCode, String)> {
-        let caller = Caller { api: &self.api, who: &self.who, origin: &self.origin, route: self.route };
+        let Self { api, who, origin, lanes, route, .. } = self;
+        let caller = Caller { api, who, origin, lanes, route };
         let problem = caller.check(&*self.wanted).err()?.into_problem();
         let code = match problem.code {
             ErrorCode::Unauthenticated => WatchEndCode::Unauthenticated,

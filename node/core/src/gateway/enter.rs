@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, StatusCode};
 
+use crate::gateway::admission::paced::hold_awake;
 use crate::gateway::audit_event::Event;
 use crate::gateway::auth::guard::Guard;
 use crate::gateway::auth::known::Person;
@@ -50,7 +51,7 @@ pub async fn enter(call: &Call, headers: &HeaderMap, guard: Guard) -> Result<(),
 /// Refuses callers without any right, so that nothing is read or taken for requests that are refused in any case. A right may be newer than the
 /// state that this node has applied: it asks the leader whether it is behind, for few requests at a time, fewer of one user, and not for long.
 async fn check_any_right(call: &Call, person: &Person) -> Result<(), Failure> {
-    let _asking = call.api.auth.ask_for_rightless(&person.name)?;
+    let _asking = (call.api.auth.ask_for_rightless(&person.name)?, hold_awake());
     refresh(&call.api.node, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
     call.caller().check(&|visit: &mut Visit<'_>| visit(Requirement::Something))
 }
@@ -73,7 +74,7 @@ async fn somebody(call: &Call, headers: &HeaderMap) -> Result<(Who, Arc<Person>)
     let proved = match first {
         Err(doubt) if doubt.may_be_behind => {
             // Of strangers a node asks the leader little: not for an address that guesses, for few at a time, and not for long.
-            let _asking = authenticator.ask_for_stranger(from)?;
+            let _asking = (authenticator.ask_for_stranger(from)?, hold_awake());
             refresh(backend, call.deadline.min(Instant::now() + STRANGER_WAIT)).await?;
             authenticator.prove(backend, &proof)?
         }

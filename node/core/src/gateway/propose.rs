@@ -1,6 +1,6 @@
 //! The one way of a command from a checked request to the reply of the cluster.
 //!
-//! Owns request ids, the caller's permission, the audit log and dry runs. Checks nothing of a command but its size.
+//! Owns request ids, the caller's permission, the audit log, dry runs, and what a command costs its account. Checks nothing of a command but its size.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,10 @@ use crate::gateway::audit_event::{Event, Names};
 use crate::gateway::auth::requirement;
 use crate::gateway::caller::{Admitted, Caller};
 use crate::gateway::failure::{Effect, Failure};
-use crate::limits;
+use crate::limits::{self, DEAR_BYTES};
 
-/// From so many bytes on, the work of applying a command is charged to the processor time of its account. Looking the account up costs as much
-/// as applying less does.
-const COST_CHARGED: u32 = 16 * 1024;
+/// Time of a processor that each node takes for a command, however little it does.
+const COMMAND: Duration = Duration::from_micros(10);
 
 /// Time of a processor for each byte that is counted: a step takes about 5 ns, and counts as two.
 const BYTE: Duration = Duration::from_nanos(3);
@@ -42,6 +41,9 @@ pub async fn propose(
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
+    if !action.is_vital() {
+        paid(caller.lanes, deadline).await;
+    }
     if caller.is_judged_or_noted() {
         return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
     }
@@ -52,16 +54,12 @@ pub async fn propose(
 async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     let api = caller.api;
     let is_dear = api.node.is_dear(&command);
-    if is_dear {
-        paid(&caller.lanes(), deadline).await;
-    }
+    let mut work = Work { caller, bytes: if is_dear { DEAR_BYTES as u32 } else { 0 } };
     let decided = api.node.write(command, deadline).await;
     let Decision { reply, cost } = decided.map_err(|error| Failure::from_app(error, Effect::Write))?;
+    work.bytes = cost;
     api.confirm(reply.revision);
     charge(caller, &reply, is_dear);
-    if cost >= COST_CHARGED {
-        caller.lanes().share.spend(BYTE * cost * NODES);
-    }
     Ok(reply)
 }
 
@@ -82,6 +80,19 @@ fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
     }
 }
 
+/// The work of a command at all nodes. Its account is charged for it once it was decided, and also where nobody waits for that any more.
+struct Work<'a> {
+    caller: &'a Caller<'a>,
+    /// The bytes that are counted for applying it: until that is known, those of a dear one where it is.
+    bytes: u32,
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        self.caller.lanes.share.spend((COMMAND + BYTE * self.bytes) * NODES);
+    }
+}
+
 /// Proposes a command after checking its caller's permission, and writes it to the audit log.
 async fn propose_judged(
     caller: &Caller<'_>,
@@ -99,6 +110,7 @@ async fn propose_judged(
 /// Proposes a step of a request that has several. It is judged as every command is; the audit log has the request as a whole, and
 /// nothing is kept under its id, since only one command could be: a step may be taken again.
 pub async fn propose_step(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
+    paid(caller.lanes, deadline).await;
     until_judged_in_time(caller, action, None, deadline).await
 }
 

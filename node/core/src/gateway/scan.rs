@@ -1,6 +1,6 @@
 //! Work that may take long, on the state or on a long body: on blocking threads, a few at a time.
 //!
-//! Owns the places. What is done there bounds itself: it goes on when whoever asked for it is gone.
+//! Owns the places, and when an account may have more begun. What is done there bounds itself: it goes on when whoever asked for it is gone.
 
 use std::io;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use std::time::Instant;
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
 use quorate_machine::query::StateFault;
-use quorate_threads::background;
+use quorate_threads::{background, watchdog};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::backend::{AppError, SharedNode};
 use crate::gateway::admission::LogScan;
-use crate::gateway::admission::paced::paid;
+use crate::gateway::admission::paced::{HeldAwake, hold_awake, paid};
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
@@ -45,13 +45,21 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
+    let _awake = hold_awake();
     let place = paid_place(call, places).await?;
-    let (backend, lanes) = (call.api.node.clone(), Arc::clone(call.lanes()));
+    let (backend, turns, lanes) =
+        (call.api.node.clone(), Arc::clone(&call.api.admission.turns), Arc::clone(call.lanes()));
     let done = threads(Box::new(move || {
         // Kept until it ends, even if the request ends before.
         let _place = place;
         // Whoever asked has its answer by now.
-        if Instant::now() >= deadline { None } else { Some(lanes.share.at_work(|| work(backend))) }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        let begun = watchdog::processor_time();
+        let done = work(backend);
+        turns.charge(lanes, watchdog::processor_time().saturating_sub(begun));
+        Some(done)
     }));
     let done = done.await;
     // Whoever asked was judged before it waited.
@@ -73,7 +81,7 @@ async fn paid_place(call: &Call, places: &Arc<Semaphore>) -> Result<OwnedSemapho
         paid(call.lanes(), call.deadline).await;
         let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
         let now = Instant::now();
-        if now >= call.deadline || call.lanes().share.pause(now).is_none() {
+        if now >= call.deadline || call.lanes().share.pause_elsewhere(now).is_none() {
             return Ok(place);
         }
     }
@@ -81,6 +89,7 @@ async fn paid_place(call: &Call, places: &Arc<Semaphore>) -> Result<OwnedSemapho
 
 /// A place of a scan that goes through the log, until it is dropped.
 pub struct PlaceInLog<'a> {
+    _awake: HeldAwake,
     _of_all: SemaphorePermit<'a>,
     _own: OwnedSemaphorePermit,
 }
@@ -102,8 +111,9 @@ pub async fn place_in_log<'a>(
     call.caller().admit(call.deadline, wanted).await?;
     let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
     paid(call.lanes(), call.deadline).await;
+    let _awake = hold_awake();
     let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
-    Ok(Some(PlaceInLog { _of_all: of_all, _own: own }))
+    Ok(Some(PlaceInLog { _awake, _of_all: of_all, _own: own }))
 }
 
 /// Waits for a place until the deadline.

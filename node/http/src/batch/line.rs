@@ -152,7 +152,7 @@ pub struct LinePermit {
 }
 
 impl LinePermit {
-    /// Takes both, or says which of them is full. Share and room are those of its account, lanes of its address.
+    /// Takes both, or says which of them is full. Share and room are those of its account, lanes of its account.
     pub fn take(
         api: &Arc<Api>,
         (share, lanes, room): (&Arc<Share>, &Lanes, &BodyRoom),
@@ -218,6 +218,8 @@ pub struct Task {
     pub who: Who,
     /// From where.
     pub origin: Arc<Origin>,
+    /// The turns of its account.
+    pub lanes: Arc<Lanes>,
     /// The route of operations.
     pub route: &'static Route,
 }
@@ -318,7 +320,7 @@ async fn carry_out(task: Task, is_aside: bool) -> Answered {
 
 /// The answer, and the id under which the line was executed.
 async fn execute(task: Task, is_aside: bool) -> (Answered, String) {
-    let Task { line: Line { n, mut parsed, .. }, place, refused, came, deadline, who, origin, route } = task;
+    let Task { line: Line { n, mut parsed, .. }, place, refused, came, deadline, who, origin, lanes, route } = task;
     if let Some((failure, account)) = refused {
         // It waits, and takes nothing of what others need, nor memory that nobody counts.
         drop((place, parsed));
@@ -326,7 +328,7 @@ async fn execute(task: Task, is_aside: bool) -> (Answered, String) {
         let request_id = request_ids::trace_id();
         return (Answered::failed(Some(n), failure, &request_id, came), request_id);
     }
-    let caller = Caller { api: &place.api, who: &who, origin: &origin, route: route.template() };
+    let caller = Caller { api: &place.api, who: &who, origin: &origin, lanes: &lanes, route: route.template() };
     let mut request_id = match parsed.request_id.take() {
         Some(given) => given,
         None if parsed.writes() => request_ids::fresh_id(),

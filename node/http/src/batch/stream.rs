@@ -273,7 +273,8 @@ where
             Err(BadLine { n, failure }) => return self.write(&Answered::refused(n, failure, came), came),
         };
         // Who is not known any more can say no more either.
-        let caller = Caller { api: &self.api, who: &self.who, origin: &self.origin, route: self.route.template() };
+        let Self { api, who, origin, lanes, route, .. } = &*self;
+        let caller = Caller { api, who, origin, lanes, route: route.template() };
         if let Err(failure) = caller.is_known() {
             self.write(&Answered::refused(Some(line.n), failure, came), came);
             return self.end_early();
@@ -290,9 +291,9 @@ where
                     }
                     Err(failure) => Some((failure, account.clone())),
                 });
-                let (who, origin) = (self.who.clone(), Arc::clone(&self.origin));
-                let task =
-                    Task { line, place, refused, came, deadline: came + timeout, who, origin, route: self.route };
+                let (who, origin, lanes) = (self.who.clone(), Arc::clone(&self.origin), Arc::clone(&self.lanes));
+                let (deadline, route) = (came + timeout, self.route);
+                let task = Task { line, place, refused, came, deadline, who, origin, lanes, route };
                 self.under_way.push((self.run)(task));
             }
         }

@@ -8,6 +8,7 @@ use quorate_machine::limits::{
     KEY_BYTES_MAX, LOCK_MS_MAX, SESSION_TTL_MS_MAX, TTL_MS_MAX, TXN_STEPS_MAX, VALUE_BYTES_MAX,
 };
 use quorate_node_core::backend::{AppError, Consistency};
+use quorate_node_core::gateway::admission::paced::hold_awake;
 use quorate_node_core::gateway::auth::guard::Guard;
 use quorate_node_core::gateway::failure::{Effect, Failure};
 use quorate_node_core::limits;
@@ -76,6 +77,7 @@ pub async fn metrics(context: Context) -> Outcome {
     let api = &context.api;
     let (metrics, status, load) = (api.metrics.clone(), api.node.status(), api.admission.load());
     // Never refused: a scrape that finds others at work waits for its turn.
+    let _awake = hold_awake();
     let _turn = api.admission.scrapes.acquire().await.expect("the semaphore is never closed");
     let text = background::blocking(move || metrics.encode(&status, load)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a scrape of the metrics did not end");

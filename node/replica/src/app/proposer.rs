@@ -64,10 +64,7 @@ pub enum Urgency {
 impl Urgency {
     /// Of a command that does this.
     pub fn of(action: &Action) -> Self {
-        match action {
-            Action::Session(_) | Action::Lock(_) | Action::Barrier(_) | Action::Latch(_) => Self::Urgent,
-            _ => Self::Usual,
-        }
+        if action.is_vital() { Self::Urgent } else { Self::Usual }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The processors between accounts: while requests come faster than the threads that serve them can take, an account gets no more of the
 //! processors than any other.
 //!
-//! Owns how much time of the processors was taken on behalf of each account of late, and how much may be. An account is an address until a
-//! connection has shown whose it is. What a connection costs before its request is known (a head, a body, frames) counts like the rest, and
-//! so does what is done elsewhere for a request. An account that took more than its share owes the rest: its connections wait until that much
-//! time has come back. Where nothing is late nobody is held up; where one account alone asks, only until the queue of the threads has come
-//! round. Never knows what a connection does.
+//! Owns how much time of the processors was taken on behalf of each account of late, and how much may be. What a connection costs before its
+//! request is known (a head, a body, frames) counts like the rest, and so does what is done elsewhere for a request: scans, and the apply of
+//! commands. An account that took more than its share owes the rest. Its connections wait until what they took themselves has come back;
+//! no more work is begun elsewhere for it until all has. Where nothing is late nobody is held up; where one account alone asks, only until the
+//! queue of the threads has come round. Never knows what the work is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,12 +14,24 @@ use std::time::{Duration, Instant};
 use quorate_threads::{background, watchdog};
 use tokio_util::sync::CancellationToken;
 
-/// The time in which every account may take its share, and which it may take at once after a pause.
+/// The time in which every account may take its share.
 const WINDOW: Duration = Duration::from_millis(10);
 const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
 
+/// What an account that asks for little may take at once after a pause, however many accounts there are.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// No connection waits for longer for what connections took. A session may hang on it.
+const WAIT_MAX: Duration = Duration::from_millis(250);
+
 /// No account owes for longer: one dear request must not lock it out.
-const DEBT_MAX: Duration = Duration::from_secs(1);
+const DEBT_MAX: Duration = Duration::from_secs(2);
+
+/// A wait is looked at again after this time, and after more of it where many wait: there may be more time for each account by then.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// For how long it counts how many accounts were at work at once. One that waits is seen seldom.
+const COUNTED: Duration = Duration::from_millis(500);
 
 /// From one look to the next where one account alone asks.
 const SELDOM: Duration = Duration::from_millis(20);
@@ -70,12 +82,27 @@ pub struct Pace {
 #[derive(Debug)]
 pub struct Share {
     pace: Arc<Pace>,
-    /// When all that it took will have come back, in nanoseconds since `born` of the pace.
-    paid_at: AtomicU64,
+    /// What its connections took.
+    by_connections: Debt,
+    /// All that was taken for it.
+    in_all: Debt,
     /// The look before which it was last at work.
     look: AtomicU64,
     /// Connections, and what belongs to them, that wait until it has paid.
     pub paused: AtomicUsize,
+}
+
+/// When all that was taken will have come back, in nanoseconds since its pace was born.
+#[derive(Debug, Default)]
+struct Debt(AtomicU64);
+
+impl Debt {
+    /// Adds what takes this long to come back. What came back before is there for no more than `saved`, and nothing lasts longer than `most`.
+    fn add(&self, price: u64, now: u64, saved: u64, most: Duration) {
+        let latest = now + most.as_nanos() as u64;
+        let paid_after = |paid_at: u64| Some(paid_at.max(now.saturating_sub(saved)).saturating_add(price).min(latest));
+        let _always = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid_after);
+    }
 }
 
 impl Pace {
@@ -84,13 +111,15 @@ impl Pace {
         let [most, due] = [FREE, u64::MAX].map(AtomicU64::new);
         let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
         let late_elsewhere = AtomicU64::new(0);
-        Arc::new(Self { born: Instant::now(), most, due, all, late_elsewhere, look, at_work })
+        // Who comes first has something saved up, too.
+        let born = Instant::now().checked_sub(DEBT_MAX).unwrap_or_else(Instant::now);
+        Arc::new(Self { born, most, due, all, late_elsewhere, look, at_work })
     }
 
     /// That of an account.
     pub fn share(self: &Arc<Self>) -> Share {
-        let [paid_at, look] = Default::default();
-        Share { pace: Arc::clone(self), paid_at, look, paused: AtomicUsize::new(0) }
+        let (by_connections, in_all) = Default::default();
+        Share { pace: Arc::clone(self), by_connections, in_all, look: AtomicU64::new(0), paused: AtomicUsize::new(0) }
     }
 
     /// Nanoseconds since it was made. A node does not run for centuries.
@@ -104,18 +133,22 @@ impl Pace {
             return;
         }
         self.all.store(WINDOW_NANOS * threads as u64, Ordering::Relaxed);
-        let mut accounts = 0;
+        let (mut accounts, mut counted_at) = (0, Instant::now());
         while !stop.is_cancelled() {
             let due = Instant::now() + pause_after(accounts);
             self.due.store(self.nanos(due), Ordering::Relaxed);
             tokio::time::sleep_until(due.into()).await;
             self.look.fetch_add(1, Ordering::Relaxed);
-            accounts = self.at_work.swap(0, Ordering::Relaxed);
+            let seen = self.at_work.swap(0, Ordering::Relaxed);
+            if seen >= accounts || counted_at.elapsed() >= COUNTED {
+                (accounts, counted_at) = (seen, Instant::now());
+            }
             let elsewhere = Duration::from_nanos(self.late_elsewhere.swap(0, Ordering::Relaxed));
             self.adjust(due.elapsed().max(elsewhere), accounts);
         }
-        // No other look is due.
+        // No other look is due, and nobody is held up any more.
         self.due.store(u64::MAX, Ordering::Relaxed);
+        self.most.store(FREE, Ordering::Relaxed);
     }
 
     /// Feels how late the threads of another runtime are that serves connections, too, for [`Self::watch`].
@@ -162,55 +195,83 @@ fn pause_after(accounts: usize) -> Duration {
 }
 
 impl Share {
-    /// Notes that it is at work.
-    pub fn note(&self) {
+    /// Notes that it is at work, or would be.
+    fn note(&self) {
         let look = self.pace.look.load(Ordering::Relaxed);
         if self.look.load(Ordering::Relaxed) != look && self.look.swap(look, Ordering::Relaxed) != look {
             self.pace.at_work.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Does work on behalf of this account, wherever that is done, and counts it.
-    pub fn at_work<T>(&self, work: impl FnOnce() -> T) -> T {
-        if self.pace.most(Instant::now()) == FREE {
-            return work();
+    /// Does one step of a connection, and counts it.
+    pub fn step<T>(&self, now: Instant, step: impl FnOnce() -> T) -> T {
+        self.note();
+        if self.pace.most(now) == FREE {
+            return step();
         }
         let begun = watchdog::processor_time();
-        let done = work();
-        self.spend(watchdog::processor_time().saturating_sub(begun));
+        let done = step();
+        let took = watchdog::processor_time().saturating_sub(begun);
+        self.add(took, true);
         done
     }
 
-    /// Counts time of the processors that was taken for it. Where nobody is held up nothing is owed.
+    /// Counts time of the processors that was taken for it elsewhere.
     pub fn spend(&self, took: Duration) {
+        self.note();
+        self.add(took, false);
+    }
+
+    /// Where nobody is held up nothing is owed.
+    fn add(&self, took: Duration, by_connection: bool) {
         let now = Instant::now();
         let most = self.pace.most(now);
         if most == FREE {
             return;
         }
-        let now = self.pace.nanos(now);
-        let price = u128::from(WINDOW_NANOS) * took.as_nanos() / u128::from(most.max(1));
-        let price = u64::try_from(price).unwrap_or(u64::MAX);
-        let latest = now + DEBT_MAX.as_nanos() as u64;
-        let paid_after =
-            |paid_at: u64| Some(paid_at.max(now.saturating_sub(WINDOW_NANOS)).saturating_add(price).min(latest));
-        let _always = self.paid_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid_after);
+        let price_of = |took: Duration| {
+            let price = u128::from(WINDOW_NANOS) * took.as_nanos() / u128::from(most.max(1));
+            u64::try_from(price).unwrap_or(u64::MAX)
+        };
+        let (price, now, saved) = (price_of(took), self.pace.nanos(now), price_of(AT_ONCE).max(WINDOW_NANOS));
+        self.in_all.add(price, now, saved, DEBT_MAX);
+        if by_connection {
+            self.by_connections.add(price, now, saved, WAIT_MAX);
+        }
     }
 
     /// Whether more was taken than has come back.
-    pub fn owes(&self) -> bool {
-        self.paid_at.load(Ordering::Relaxed) > self.pace.nanos(Instant::now())
+    pub fn owes(&self, now: Instant) -> bool {
+        self.in_all.0.load(Ordering::Relaxed) > self.pace.nanos(now)
     }
 
-    /// Until when one more has to wait, behind those that wait already; nothing where there is something left of the share.
+    /// When all will have come back: the more it owes, the later.
+    pub fn paid_at(&self) -> u64 {
+        self.in_all.0.load(Ordering::Relaxed)
+    }
+
+    /// Until when a connection has to wait, behind those that wait already, before it looks again; nothing where there is something left of the
+    /// share.
     pub fn pause(&self, now: Instant) -> Option<Instant> {
-        let paid_at = self.paid_at.load(Ordering::Relaxed);
-        if paid_at <= self.pace.nanos(now) || self.pace.most(now) == FREE {
+        self.wait_for(&self.by_connections, now)
+    }
+
+    /// The same for what is done elsewhere.
+    pub fn pause_elsewhere(&self, now: Instant) -> Option<Instant> {
+        self.wait_for(&self.in_all, now)
+    }
+
+    fn wait_for(&self, debt: &Debt, now: Instant) -> Option<Instant> {
+        let paid_at = debt.0.load(Ordering::Relaxed);
+        if paid_at == 0 || paid_at <= self.pace.nanos(now) || self.pace.most(now) == FREE {
             return None;
         }
-        let later = (self.paused.load(Ordering::Relaxed) / WAKE_IN_WINDOW).min(WINDOWS_MAX);
-        // Both are small.
-        Some(self.pace.born + Duration::from_nanos(paid_at) + WINDOW * u32::try_from(later).unwrap_or(u32::MAX))
+        self.note();
+        let crowd = (self.paused.load(Ordering::Relaxed) / WAKE_IN_WINDOW).min(WINDOWS_MAX);
+        // Small.
+        let crowd = u32::try_from(crowd).unwrap_or(u32::MAX);
+        let paid = self.pace.born + Duration::from_nanos(paid_at) + WINDOW * crowd;
+        Some(paid.min(now + LOOK_AGAIN * (1 + crowd)))
     }
 }
 
@@ -230,23 +291,23 @@ mod tests {
     fn late(accounts: usize) -> Arc<Pace> {
         let pace = Pace::new();
         pace.have_late(accounts);
-        // Nobody saves up what came before there was a pace.
-        std::thread::sleep(WINDOW);
         pace
     }
 
-    /// How much longer it has to wait.
-    fn pause(share: &Share) -> Option<Duration> {
+    /// How much longer it owes, where it is held up.
+    fn owes(share: &Share) -> Option<Duration> {
         let now = Instant::now();
-        share.pause(now).map(|until| until.saturating_duration_since(now))
+        let _until = share.pause_elsewhere(now)?;
+        let paid_at = Duration::from_nanos(share.in_all.0.load(Ordering::Relaxed));
+        Some((share.pace.born + paid_at).saturating_duration_since(now))
     }
 
     #[test]
     fn one_account_alone_is_not_held_up_where_all_is_late() {
         let share = late(1).share();
         share.spend(Duration::from_secs(1));
-        assert_eq!(pause(&share), None);
-        assert!(!share.owes());
+        assert_eq!(owes(&share), None);
+        assert!(!share.owes(Instant::now()));
     }
 
     #[test]
@@ -254,30 +315,40 @@ mod tests {
         let pace = Pace::new();
         let (greedy, modest) = (pace.share(), pace.share());
         pace.due.store(pace.nanos(Instant::now() + 1_000 * MILLI), Ordering::Relaxed);
-        greedy.spend(10 * MILLI);
-        assert_eq!(pause(&greedy), None, "it is not due yet");
+        greedy.add(10 * MILLI, true);
+        assert_eq!(owes(&greedy), None, "it is not due yet");
         pace.due.store(0, Ordering::Relaxed);
         std::thread::sleep(OVERDUE);
-        greedy.spend(10 * MILLI);
-        // One account counts as at work, with a share of 2.5 ms.
-        assert!(pause(&greedy).is_some_and(|pause| pause > 20 * MILLI && pause <= 30 * MILLI));
-        modest.spend(2 * MILLI);
-        assert_eq!(pause(&modest), None);
+        // All that is had for nothing is there, and 20 ms of work take 80 ms of a share of 2.5 ms.
+        greedy.add(20 * MILLI, true);
+        modest.add(2 * MILLI, true);
+        assert!(greedy.pause(Instant::now()).is_some());
+        assert_eq!(modest.pause(Instant::now()), None);
     }
 
     #[test]
-    fn who_took_more_than_its_share_waits_until_it_has_paid_and_others_do_not() {
+    fn whoever_took_more_than_its_share_waits_until_it_has_paid_and_others_do_not() {
         let pace = late(5);
         let least = Duration::from_nanos(pace.most.load(Ordering::Relaxed));
         assert_eq!(least, WINDOW / 20, "a fifth of a quarter of the time, and no less");
         let (greedy, modest) = (pace.share(), pace.share());
-        greedy.spend(3 * least);
-        modest.spend(least / 2);
-        assert_eq!(pause(&modest), None);
-        // It had a share at once, and owes two.
-        assert!(pause(&greedy).is_some_and(|pause| pause > WINDOW && pause <= 2 * WINDOW));
-        std::thread::sleep(2 * WINDOW);
-        assert_eq!(pause(&greedy), None, "it has paid");
+        greedy.add(20 * least, true);
+        modest.add(AT_ONCE, true);
+        assert_eq!(owes(&modest), None);
+        // It had two shares at once.
+        assert!(owes(&greedy).is_some_and(|wait| wait <= 18 * WINDOW));
+        std::thread::sleep(18 * WINDOW);
+        assert_eq!(owes(&greedy), None, "it has paid");
+    }
+
+    #[test]
+    fn what_was_done_elsewhere_holds_up_what_is_to_be_done_there_and_no_connection() {
+        let share = late(5).share();
+        share.spend(Duration::from_secs(1));
+        let now = Instant::now();
+        assert!(share.pause(now).is_none() && share.pause_elsewhere(now).is_some());
+        share.add(Duration::from_secs(1), true);
+        assert!(share.pause(Instant::now()).is_some());
     }
 
     #[test]
@@ -285,36 +356,56 @@ mod tests {
         let share = late(5).share();
         let mut before = Duration::ZERO;
         for _ in 0..4 {
-            share.spend(2 * MILLI);
-            let now = pause(&share).expect("it owes");
-            assert!(now > before + 2 * WINDOW, "{now:?} after {before:?}");
+            share.add(5 * MILLI, false);
+            let now = owes(&share).expect("it owes");
+            assert!(now > before, "{now:?} after {before:?}");
             before = now;
         }
-        share.spend(Duration::from_secs(1_000));
-        assert!(pause(&share).is_some_and(|pause| pause <= DEBT_MAX));
+        share.add(Duration::from_secs(1_000), true);
+        assert!(owes(&share).is_some_and(|wait| wait <= DEBT_MAX));
+        std::thread::sleep(WAIT_MAX);
+        assert!(share.pause(Instant::now()).is_none() && owes(&share).is_some(), "connections wait for less");
     }
 
     #[test]
-    fn many_that_wait_do_not_all_go_on_at_once() {
-        let share = late(5).share();
-        share.spend(Duration::from_secs(1_000));
+    fn whoever_waits_looks_again_before_it_has_paid_and_a_crowd_does_so_less_often() {
+        let pace = late(5);
+        let share = pace.share();
+        share.add(Duration::from_secs(1_000), true);
+        let wait = || {
+            let now = Instant::now();
+            share.pause(now).map(|until| until.saturating_duration_since(now))
+        };
+        assert!(wait().is_some_and(|wait| wait <= LOOK_AGAIN));
         share.paused.store(10 * WAKE_IN_WINDOW, Ordering::Relaxed);
-        assert!(pause(&share).is_some_and(|pause| pause > DEBT_MAX && pause <= DEBT_MAX + 10 * WINDOW));
+        assert!(wait().is_some_and(|wait| wait > 2 * LOOK_AGAIN && wait <= WAIT_MAX + 10 * WINDOW));
         share.paused.store(usize::MAX, Ordering::Relaxed);
-        assert!(pause(&share).is_some_and(|pause| pause <= DEBT_MAX + WINDOW * WINDOWS_MAX as u32));
+        assert!(wait().is_some_and(|wait| wait <= WAIT_MAX + WINDOW * WINDOWS_MAX as u32));
+        pace.most.store(FREE, Ordering::Relaxed);
+        assert_eq!(wait(), None, "there is enough for all");
     }
 
     #[test]
-    fn work_is_counted_by_the_time_of_the_processors_that_it_takes() {
+    fn a_step_is_counted_by_the_time_of_the_processors_that_it_takes() {
         let share = late(5).share();
-        share.at_work(|| std::thread::sleep(20 * MILLI));
-        assert_eq!(pause(&share), None, "to wait takes none");
+        share.step(Instant::now(), || std::thread::sleep(20 * MILLI));
+        assert_eq!(owes(&share), None, "to wait takes none");
         let spin = || {
             let begun = watchdog::processor_time();
-            while watchdog::processor_time() - begun < 2 * MILLI {}
+            while watchdog::processor_time() - begun < 3 * MILLI {}
         };
-        share.at_work(spin);
-        assert!(pause(&share).is_some_and(|pause| pause > 2 * WINDOW), "four shares");
+        share.step(Instant::now(), spin);
+        assert!(owes(&share).is_some_and(|wait| wait > WINDOW), "six shares, of which two were there");
+    }
+
+    #[test]
+    fn accounts_that_wait_are_at_work() {
+        let pace = late(2);
+        let share = pace.share();
+        share.add(Duration::from_secs(1), true);
+        assert_eq!(pace.at_work.load(Ordering::Relaxed), 0);
+        assert!(share.pause(Instant::now()).is_some());
+        assert_eq!(pace.at_work.load(Ordering::Relaxed), 1);
     }
 
     #[test]

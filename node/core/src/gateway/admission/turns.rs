@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -47,41 +48,74 @@ pub struct Lanes {
     pub share: Share,
 }
 
-/// The account that a connection is on: its address, until a request shows whose it is, and then that of the last request.
+/// The account that a connection is on: its address, until a request shows whose it is. One that several users share stays on its address, and
+/// on each of theirs is what is done for them.
 #[derive(Debug)]
 pub struct ConnectionAccount {
     turns: Arc<Turns>,
-    on: Mutex<(Account, Arc<Lanes>)>,
+    /// Whether it may be held up.
+    pub is_paced: bool,
+    from: Neighbour,
+    on: Mutex<On>,
+    /// Counts the changes of it.
+    version: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct On {
+    account: Account,
+    lanes: Arc<Lanes>,
+    is_shared: bool,
 }
 
 impl ConnectionAccount {
     /// A connection from an address.
-    pub fn new(turns: &Arc<Turns>, from: Neighbour) -> Arc<Self> {
+    pub fn new(turns: &Arc<Turns>, from: Neighbour, is_paced: bool) -> Arc<Self> {
         let account = Account::Neighbour(from);
-        let lanes = turns.lanes(account.clone());
-        Arc::new(Self { turns: Arc::clone(turns), on: Mutex::new((account, lanes)) })
+        let on = On { lanes: turns.lanes(account.clone()), account, is_shared: false };
+        Arc::new(Self { turns: Arc::clone(turns), is_paced, from, on: Mutex::new(on), version: AtomicUsize::new(0) })
     }
 
     /// Those of its account.
     pub fn lanes(&self) -> Arc<Lanes> {
-        Arc::clone(&self.on.lock().1)
+        Arc::clone(&self.on.lock().lanes)
     }
 
-    /// It is on this account from now on.
-    pub fn is(&self, account: Account) {
+    /// Those of its account, with what is said when they change.
+    pub fn lanes_now(&self) -> (usize, Arc<Lanes>) {
+        let version = self.version.load(Ordering::Acquire);
+        (version, self.lanes())
+    }
+
+    /// Whether its account has changed since then.
+    pub fn has_changed(&self, version: usize) -> bool {
+        self.version.load(Ordering::Relaxed) != version
+    }
+
+    /// A request of this account came by it. Gives the lanes of that request: those of its account, and of a stranger those of the connection.
+    pub fn is(&self, account: Account) -> Arc<Lanes> {
         let mut on = self.on.lock();
-        if on.0 != account {
-            let lanes = self.turns.lanes(account.clone());
-            let before = std::mem::replace(&mut *on, (account, lanes));
-            drop(on);
-            self.turns.leave(before.1);
+        if on.account == account || !matches!(account, Account::User(_)) {
+            return Arc::clone(&on.lanes);
         }
+        let lanes = self.turns.lanes(account.clone());
+        if on.is_shared {
+            return lanes;
+        }
+        let is_shared = matches!(on.account, Account::User(_));
+        let next = if is_shared { Account::Neighbour(self.from) } else { account };
+        let next = On { lanes: self.turns.lanes(next.clone()), account: next, is_shared };
+        let before = std::mem::replace(&mut *on, next);
+        self.version.fetch_add(1, Ordering::Release);
+        drop(on);
+        self.turns.leave(before.lanes);
+        lanes
     }
 }
 
 impl Drop for ConnectionAccount {
     fn drop(&mut self) {
-        let lanes = Arc::clone(&self.on.get_mut().1);
+        let lanes = Arc::clone(&self.on.get_mut().lanes);
         self.turns.leave(lanes);
     }
 }
@@ -157,14 +191,26 @@ impl Turns {
         })
     }
 
+    /// Charges an account for work that was done elsewhere, perhaps after its last connection has ended.
+    pub fn charge(&self, lanes: Arc<Lanes>, took: Duration) {
+        lanes.share.spend(took);
+        self.leave(lanes);
+    }
+
     /// A connection is not on these any more. They are kept for as long as they owe, or whoever connects anew would owe nothing.
     fn leave(&self, lanes: Arc<Lanes>) {
-        if lanes.share.owes() {
-            let mut owing = self.owing.lock();
-            owing.retain(|other| other.share.owes() && !Arc::ptr_eq(other, &lanes));
-            if owing.len() < OWING_MAX {
-                owing.push(lanes);
-            }
+        let now = Instant::now();
+        if !lanes.share.owes(now) {
+            return;
+        }
+        let mut owing = self.owing.lock();
+        owing.retain(|other| other.share.owes(now) && !Arc::ptr_eq(other, &lanes));
+        if owing.len() < OWING_MAX {
+            owing.push(lanes);
+        } else if let Some(least) = owing.iter_mut().min_by_key(|other| other.share.paid_at())
+            && least.share.paid_at() < lanes.share.paid_at()
+        {
+            *least = lanes;
         }
     }
 }
@@ -313,65 +359,73 @@ mod tests {
         turns.lanes(Account::Neighbour(address(last)))
     }
 
+    fn owes(lanes: &Lanes) -> bool {
+        lanes.share.owes(Instant::now())
+    }
+
     /// Has everything be late until nobody is allowed more than the least, and this account owe.
     fn owe(turns: &Turns, lanes: &Lanes) {
         turns.pace.have_late(2);
-        lanes.share.spend(std::time::Duration::from_secs(1));
-        assert!(lanes.share.owes());
+        lanes.share.spend(Duration::from_secs(1));
+        assert!(owes(lanes));
+    }
+
+    fn user(name: &str) -> Account {
+        Account::User(name.into())
+    }
+
+    fn connection(turns: &Arc<Turns>, last: u8) -> Arc<ConnectionAccount> {
+        ConnectionAccount::new(turns, address(last), true)
     }
 
     #[test]
     fn a_connection_is_on_its_address_until_it_shows_whose_it_is() {
         let turns = Arc::new(Turns::default());
-        let [one, other, third] = [1, 1, 2].map(|last| ConnectionAccount::new(&turns, address(last)));
+        let [one, other, third] = [1, 1, 2].map(|last| connection(&turns, last));
         assert!(Arc::ptr_eq(&one.lanes(), &other.lanes()) && !Arc::ptr_eq(&one.lanes(), &third.lanes()));
-        let ann = Account::User("ann".into());
-        one.is(ann.clone());
-        third.is(ann.clone());
-        assert!(Arc::ptr_eq(&one.lanes(), &third.lanes()) && !Arc::ptr_eq(&one.lanes(), &other.lanes()));
-        one.is(Account::Neighbour(address(1)));
-        assert!(Arc::ptr_eq(&one.lanes(), &other.lanes()), "whoever asks last");
+        let (version, _) = one.lanes_now();
+        let ann = one.is(user("ann"));
+        assert!(one.has_changed(version) && Arc::ptr_eq(&ann, &one.lanes()));
+        assert!(Arc::ptr_eq(&ann, &third.is(user("ann"))) && Arc::ptr_eq(&ann, &third.lanes()));
+        assert!(!Arc::ptr_eq(&ann, &other.lanes()));
+        let (version, _) = one.lanes_now();
+        let stranger = one.is(Account::Neighbour(address(1)));
+        assert!(Arc::ptr_eq(&stranger, &ann) && !one.has_changed(version), "a stranger's request costs the owner");
+    }
+
+    #[test]
+    fn a_connection_of_several_users_is_on_its_address_and_each_request_on_its_own_account() {
+        let turns = Arc::new(Turns::default());
+        let (shared, of_address) = (connection(&turns, 1), connection(&turns, 1));
+        let ann = shared.is(user("ann"));
+        let bob = shared.is(user("bob"));
+        assert!(!Arc::ptr_eq(&ann, &bob) && Arc::ptr_eq(&shared.lanes(), &of_address.lanes()));
+        assert!(Arc::ptr_eq(&shared.is(user("ann")), &ann) && Arc::ptr_eq(&shared.lanes(), &of_address.lanes()));
     }
 
     #[test]
     fn whoever_owes_still_owes_after_it_has_connected_anew() {
         let turns = Arc::new(Turns::default());
-        let ann = || Account::User("ann".into());
-        let connection = ConnectionAccount::new(&turns, address(1));
-        connection.is(ann());
-        owe(&turns, &connection.lanes());
-        drop(connection);
-        let connection = ConnectionAccount::new(&turns, address(1));
-        assert!(!connection.lanes().share.owes(), "the address owes nothing");
-        connection.is(ann());
-        assert!(connection.lanes().share.owes());
-        connection.is(Account::User("bob".into()));
-        assert!(!connection.lanes().share.owes());
-        connection.is(ann());
-        assert!(connection.lanes().share.owes(), "nor by being somebody else meanwhile");
+        let one = connection(&turns, 1);
+        owe(&turns, &one.is(user("ann")));
+        drop(one);
+        let one = connection(&turns, 1);
+        assert!(!owes(&one.lanes()), "the address owes nothing");
+        assert!(owes(&one.is(user("ann"))));
+        assert!(!owes(&one.is(user("bob"))));
+        assert!(owes(&one.is(user("ann"))), "nor by being somebody else meanwhile");
+        drop(one);
+        // Whoever owes little pushes nobody out who owes much.
         for number in 0..2 * OWING_MAX {
-            let other = ConnectionAccount::new(&turns, address(1));
-            other.is(Account::User(number.to_string().into()));
-            owe(&turns, &other.lanes());
+            let other = connection(&turns, 1);
+            let lanes = other.is(user(&number.to_string()));
+            lanes.share.spend(Duration::from_millis(40));
+            assert!(owes(&lanes));
         }
         assert_eq!(turns.owing.lock().len(), OWING_MAX);
-    }
-
-    #[tokio::test]
-    async fn a_paced_future_comes_to_its_end() {
-        let turns = Arc::new(Turns::default());
-        let connection = ConnectionAccount::new(&turns, address(1));
-        turns.pace.have_late(2);
-        let mut rounds = 0;
-        let busy = std::future::poll_fn(|cx| {
-            connection.lanes().share.spend(std::time::Duration::from_millis(3));
-            rounds += 1;
-            cx.waker().wake_by_ref();
-            if rounds < 10 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
-        });
-        let begun = std::time::Instant::now();
-        crate::gateway::admission::paced::Paced::new(busy, &connection).await;
-        assert!(begun.elapsed() > std::time::Duration::from_millis(40), "it was held up: {:?}", begun.elapsed());
+        assert!(owes(&connection(&turns, 1).is(user("ann"))));
+        turns.charge(turns.lanes(user("eve")), Duration::from_secs(1));
+        assert!(owes(&connection(&turns, 1).is(user("eve"))), "it has no connection, and owes more than the others");
     }
 
     fn now(begun: Begun) -> Turn {
