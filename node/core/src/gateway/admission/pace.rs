@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_threads::{background, watchdog};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The time in which every account may take its share.
@@ -27,7 +28,7 @@ const WAIT_MAX: Duration = Duration::from_millis(250);
 /// No account owes for longer: one dear request must not lock it out.
 const DEBT_MAX: Duration = Duration::from_secs(2);
 
-/// A wait is looked at again after this time, and after more of it where many wait: there may be more time for each account by then.
+/// A wait is looked at again after this time: there may be more time for each account by then.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// For how long it counts how many accounts were at work at once. One that waits is seen seldom.
@@ -51,11 +52,6 @@ const LATE: Duration = Duration::from_micros(2_500);
 /// and who asks for little. Under floods of cheap requests honest writes took 56 ms at a half of it, 40 ms at a quarter; those of all together hardly
 /// changed (`scripts/abuse parameters puts`).
 const LEAST_PART: u64 = 4;
-
-/// So many connections of an account go on in one window, and none is put off by more windows than that: all at once would do
-/// little but wake up and wait again.
-const WAKE_IN_WINDOW: usize = 64;
-const WINDOWS_MAX: usize = 100;
 
 /// No bound.
 const FREE: u64 = u64::MAX;
@@ -88,8 +84,9 @@ pub struct Share {
     in_all: Debt,
     /// The look before which it was last at work.
     look: AtomicU64,
-    /// Connections, and what belongs to them, that wait until it has paid.
-    pub paused: AtomicUsize,
+    /// Held by the one of its connections that waits until it has paid. Those behind it wait for that one: all at once would do little but wake
+    /// up and wait again.
+    pub first: Arc<Semaphore>,
 }
 
 /// When all that was taken will have come back, in nanoseconds since its pace was born.
@@ -119,7 +116,8 @@ impl Pace {
     /// That of an account.
     pub fn share(self: &Arc<Self>) -> Share {
         let (by_connections, in_all) = Default::default();
-        Share { pace: Arc::clone(self), by_connections, in_all, look: AtomicU64::new(0), paused: AtomicUsize::new(0) }
+        let first = Arc::new(Semaphore::new(1));
+        Share { pace: Arc::clone(self), by_connections, in_all, look: AtomicU64::new(0), first }
     }
 
     /// Nanoseconds since it was made. A node does not run for centuries.
@@ -250,8 +248,7 @@ impl Share {
         self.in_all.0.load(Ordering::Relaxed)
     }
 
-    /// Until when a connection has to wait, behind those that wait already, before it looks again; nothing where there is something left of the
-    /// share.
+    /// Until when a connection has to wait before it looks again; nothing where there is something left of the share.
     pub fn pause(&self, now: Instant) -> Option<Instant> {
         self.wait_for(&self.by_connections, now)
     }
@@ -267,11 +264,7 @@ impl Share {
             return None;
         }
         self.note();
-        let crowd = (self.paused.load(Ordering::Relaxed) / WAKE_IN_WINDOW).min(WINDOWS_MAX);
-        // Small.
-        let crowd = u32::try_from(crowd).unwrap_or(u32::MAX);
-        let paid = self.pace.born + Duration::from_nanos(paid_at) + WINDOW * crowd;
-        Some(paid.min(now + LOOK_AGAIN * (1 + crowd)))
+        Some((self.pace.born + Duration::from_nanos(paid_at)).min(now + LOOK_AGAIN))
     }
 }
 
@@ -368,21 +361,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_looks_again_before_it_has_paid_and_a_crowd_does_so_less_often() {
+    fn whoever_waits_looks_again_before_it_has_paid() {
         let pace = late(5);
         let share = pace.share();
         share.add(Duration::from_secs(1_000), true);
-        let wait = || {
-            let now = Instant::now();
-            share.pause(now).map(|until| until.saturating_duration_since(now))
-        };
-        assert!(wait().is_some_and(|wait| wait <= LOOK_AGAIN));
-        share.paused.store(10 * WAKE_IN_WINDOW, Ordering::Relaxed);
-        assert!(wait().is_some_and(|wait| wait > 2 * LOOK_AGAIN && wait <= WAIT_MAX + 10 * WINDOW));
-        share.paused.store(usize::MAX, Ordering::Relaxed);
-        assert!(wait().is_some_and(|wait| wait <= WAIT_MAX + WINDOW * WINDOWS_MAX as u32));
+        let now = Instant::now();
+        assert!(share.pause(now).is_some_and(|until| until <= now + LOOK_AGAIN));
         pace.most.store(FREE, Ordering::Relaxed);
-        assert_eq!(wait(), None, "there is enough for all");
+        assert_eq!(share.pause(now), None, "there is enough for all");
     }
 
     #[test]

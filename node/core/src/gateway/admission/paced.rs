@@ -8,11 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 use quorate_threads::watchdog;
-use tokio::time::Sleep;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::gateway::admission::turns::{ConnectionAccount, Lanes};
 
@@ -33,23 +33,22 @@ pin_project! {
     }
 }
 
-/// One that waits until its account has paid, until it is dropped.
-struct Pause {
-    sleep: Pin<Box<Sleep>>,
-    lanes: Arc<Lanes>,
-}
+/// The longest time that a connection waits in line. Whoever looks whether it still gets on must not take it for a stalled one.
+const IN_LINE_MAX: Duration = Duration::from_secs(1);
 
-impl Pause {
-    fn begin(lanes: &Arc<Lanes>, until: Instant) -> Self {
-        lanes.share.paused.fetch_add(1, Ordering::Relaxed);
-        Self { sleep: Box::pin(tokio::time::sleep_until(until.into())), lanes: Arc::clone(lanes) }
-    }
-}
+/// Until a connection may go on. Then it is the first of its account, until it was polled, unless the line was too long.
+type Pause = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
-impl Drop for Pause {
-    fn drop(&mut self) {
-        self.lanes.share.paused.fetch_sub(1, Ordering::Relaxed);
-    }
+/// Waits until an account has paid for what its connections took, behind those of its connections that wait already.
+async fn wait_in_line(lanes: Arc<Lanes>) -> Option<OwnedSemaphorePermit> {
+    let waits = async {
+        let first = Arc::clone(&lanes.share.first).acquire_owned().await.expect("the semaphore is never closed");
+        while let Some(until) = lanes.share.pause(Instant::now()) {
+            tokio::time::sleep_until(until.into()).await;
+        }
+        first
+    };
+    tokio::time::timeout(IN_LINE_MAX, waits).await.ok()
 }
 
 impl<F> Paced<F> {
@@ -71,22 +70,26 @@ impl<F: Future> Future for Paced<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let mut now = Instant::now();
-        while this.account.is_paced && this.held.load(Ordering::Relaxed) == 0 {
-            // One that waits goes on waiting, whatever woke it up.
-            if let Some(pause) = this.pause {
-                std::task::ready!(pause.sleep.as_mut().poll(cx));
-                (*this.pause, now) = (None, Instant::now());
-            }
+        let mut first = None;
+        if this.account.is_paced && this.held.load(Ordering::Relaxed) == 0 {
             if this.account.has_changed(this.lanes.0) {
                 *this.lanes = this.account.lanes_now();
             }
-            let Some(until) = this.lanes.1.share.pause(now) else { break };
-            *this.pause = Some(Pause::begin(&this.lanes.1, until));
+            if this.pause.is_none() && this.lanes.1.share.pause(now).is_some() {
+                *this.pause = Some(Box::pin(wait_in_line(Arc::clone(&this.lanes.1))));
+            }
+            // One that waits goes on waiting, whatever woke it up.
+            if let Some(pause) = this.pause {
+                first = std::task::ready!(pause.as_mut().poll(cx));
+                now = Instant::now();
+            }
         }
         *this.pause = None;
         let outer = HELD.replace(Some(Arc::clone(this.held)));
         let polled = this.lanes.1.share.step(now, || watchdog::step("connection", || this.connection.poll(cx)));
         HELD.set(outer);
+        // The next one waits for what this one took.
+        drop(first);
         polled
     }
 }
@@ -137,7 +140,6 @@ impl<F: Future<Output: Send> + Send + 'static> hyper::rt::Executor<F> for PacedE
 #[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
-    use std::time::Duration;
 
     use super::*;
     use crate::gateway::admission::turns::Turns;
@@ -151,13 +153,17 @@ mod tests {
         (turns, connection)
     }
 
+    fn spin(lasts: Duration) {
+        let begun = watchdog::processor_time();
+        while watchdog::processor_time() - begun < lasts {}
+    }
+
     /// How long a future takes each of whose ten steps takes 5 ms of a processor.
     async fn took(is_paced: bool, hold: bool) -> Duration {
         let (_turns, connection) = connection(is_paced);
         let (mut rounds, mut held) = (0, None);
         let busy = std::future::poll_fn(move |cx| {
-            let begun = watchdog::processor_time();
-            while watchdog::processor_time() - begun < 5 * MILLI {}
+            spin(5 * MILLI);
             if hold && rounds == 0 {
                 held = Some(hold_awake());
             }
@@ -184,6 +190,34 @@ mod tests {
     async fn what_holds_a_place_or_belongs_to_the_port_of_operators_is_not_held_up() {
         assert!(took(true, true).await < 200 * MILLI);
         assert!(took(false, false).await < 200 * MILLI);
+    }
+
+    #[tokio::test]
+    async fn connections_of_an_account_that_owes_go_on_one_by_one_and_none_waits_for_ever() {
+        let (_turns, connection) = connection(true);
+        let lanes = connection.lanes();
+        lanes.share.step(Instant::now(), || spin(20 * MILLI));
+        let (begun, polled) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
+        let one = |_| {
+            let polled = Arc::clone(&polled);
+            let work = async move {
+                spin(3 * MILLI);
+                polled.fetch_add(1, Ordering::Relaxed);
+            };
+            Paced::new(work, &connection)
+        };
+        let all = futures::future::join_all((0..8).map(one));
+        let seen = async {
+            tokio::time::sleep(IN_LINE_MAX / 10).await;
+            polled.load(Ordering::Relaxed)
+        };
+        let (_done, seen) = tokio::join!(all, seen);
+        assert!(seen < 8, "all at once");
+        assert!(begun.elapsed() > 200 * MILLI, "{:?}: they owed 250 ms before the first", begun.elapsed());
+        let first = Arc::clone(&lanes.share.first).acquire_owned().await.expect("it is open");
+        lanes.share.step(Instant::now(), || spin(20 * MILLI));
+        tokio::time::timeout(5 * IN_LINE_MAX, Paced::new(async {}, &connection)).await.expect("it went on");
+        drop(first);
     }
 
     #[tokio::test]
