@@ -82,6 +82,10 @@ func TestEntries(t *testing.T) {
 	if !dry.DryRun || !must(c.Exists(ctx, "entries/a"))(t) {
 		t.Errorf("%+v", dry)
 	}
+	tried := must(c.GetAndTouch(ctx, "entries/a", time.Hour, &quorate.WriteOptions{DryRun: true}))(t)
+	if !tried.DryRun || must(c.Get(ctx, "entries/a", nil))(t).TTLMs != nil {
+		t.Errorf("%+v", tried)
+	}
 	must(c.Remove(ctx, "entries/a", nil))(t)
 	if _, err := c.Get(ctx, "entries/a", nil); !errors.Is(err, quorate.ErrNotFound) || must(c.Exists(ctx, "entries/a"))(t) {
 		t.Errorf("%v", err)

@@ -95,6 +95,9 @@ pub struct EntryView {
     /// After `get_and_touch` and `get_and_lock`: whether this is the kept answer of an earlier try with the same request id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
+    /// After `get_and_touch` and `get_and_lock`: whether nothing was written because a dry run was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 named!(EntryView, key);
@@ -126,6 +129,7 @@ impl EntryView {
             revision: None,
             index: None,
             replayed: false,
+            dry_run: false,
         }
     }
 

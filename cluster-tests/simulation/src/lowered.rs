@@ -3,7 +3,6 @@
 //! Owns which seeds lower them, and how far. All nodes of a cluster keep to the same ones, over all their starts: what an entry comes to depends
 //! on them. Drawn from dice of their own, so that a seed does the rest as it would without.
 
-use quorate_machine::limits;
 use quorate_machine::machine::Bounds;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -48,8 +47,7 @@ pub fn for_groupings(seed: u64) -> Bounds {
         page_rows: pick(&[8, 64, usize::MAX], &mut dice),
         page_bytes: pick(&[2_000, 6_000, 20_000], &mut dice),
         batch_bytes: pick(&[12_000, 40_000, 120_000], &mut dice),
-        txn_bytes,
-        command_steps: (txn_bytes / limits::STEP_BYTES) as u64,
+        ..Bounds::of_txn(txn_bytes)
     }
 }
 

@@ -765,6 +765,8 @@ type EntryView struct {
 	ContentType ContentType `json:"content_type"`
 	// Revision that created the entry.
 	CreateRevision uint64 `json:"create_revision,string"`
+	// After `get_and_touch` and `get_and_lock`: whether nothing was written because a dry run was asked for.
+	DryRun bool `json:"dry_run,omitempty"`
 	// Log index at which a read of this entry was evaluated. Absent where the entry is part of another answer.
 	Index uint64 `json:"index,omitempty"`
 	// The key.

@@ -69,7 +69,7 @@ impl Completed {
         // the times that it would have.
         let meta = if dry_run { EntryMeta { expires_at, locked_until, ..*previous.meta() } } else { meta };
         let shown = if dry_run { meta.cas_shown_at(reply.clock) } else { Some(meta.cas) };
-        let json = render::read_by_write(key, reply, meta, shown, previous);
+        let json = render::read_by_write(key, reply, meta, shown, previous, dry_run);
         let cas = shown.filter(|_| !dry_run);
         Some(Self { json, revision: reply.revision, cas, decided: None, location: None })
     }

@@ -242,7 +242,14 @@ pub fn switches(out: &mut Vec<u8>, replayed: bool, dry_run: bool) {
 
 /// The answer to a write that is a read too: the value that was there before, which is there still, and the metadata after it
 /// with this token.
-pub fn read_by_write(key: &Key, reply: &Reply, meta: EntryMeta, cas: Option<u64>, previous: &Shown) -> Vec<u8> {
+pub fn read_by_write(
+    key: &Key,
+    reply: &Reply,
+    meta: EntryMeta,
+    cas: Option<u64>,
+    previous: &Shown,
+    dry_run: bool,
+) -> Vec<u8> {
     let value_bytes = previous.value_bytes();
     let mut out = Vec::with_capacity(FRAME_BYTES + key.as_bytes().len() + value_bytes + value_bytes / 3);
     let (data, kind) = data_of(previous);
@@ -250,7 +257,7 @@ pub fn read_by_write(key: &Key, reply: &Reply, meta: EntryMeta, cas: Option<u64>
     metadata(&mut out, &meta, cas, reply.clock);
     token(&mut out, "revision", reply.revision);
     field(&mut out, "index", reply.index);
-    switches(&mut out, reply.replayed, false);
+    switches(&mut out, reply.replayed, dry_run);
     out.push(b'}');
     out
 }
@@ -380,7 +387,7 @@ pub mod tests {
         let (whole, bare) = (Shown::Whole(old.clone()), Shown::Whole(old.clone()).to_bare());
         for (meta, previous, replayed, dry_run) in [
             (Some(old.meta), Some(whole), true, false),
-            (Some(old.meta), Some(bare), true, false),
+            (Some(old.meta), Some(bare), false, true),
             (None, None, false, true),
         ] {
             let written = Written { meta, previous };
@@ -388,8 +395,8 @@ pub mod tests {
             let reply = Reply { index: 3, revision: 2, clock: 1_000, replayed, outcome };
             same_as::<WriteAnswer>(&write(&name("k"), &reply, &written, dry_run));
             if let (Some(meta), Some(previous)) = (written.meta, &written.previous) {
-                let rendered = read_by_write(&name(b"\xFE"), &reply, meta, Some(meta.cas), previous);
-                same_as::<EntryView>(&rendered);
+                let rendered = read_by_write(&name(b"\xFE"), &reply, meta, Some(meta.cas), previous, dry_run);
+                assert_eq!(same_as::<EntryView>(&rendered).dry_run, dry_run);
                 let shows_value = String::from_utf8_lossy(&rendered).contains("\"value\":[1]");
                 assert_eq!(shows_value, previous.entry().is_some());
             }

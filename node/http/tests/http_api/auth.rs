@@ -20,7 +20,7 @@ use quorate_node_port::ServeSettings;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::raw::{JSON, Raw, Response, Server, api_settings, serve_settings, until};
+use crate::raw::{JSON, Raw, Response, Server, api_settings, pass, serve_settings, until};
 
 const ROOT: &str = "0123456789abcdef0123456789abcdef";
 
@@ -877,11 +877,7 @@ fn write_root(file: &std::path::Path, token: &str) {
 
 /// Has the clock of the server go on beyond its next look at the file, which it takes every two seconds.
 async fn look_at_the_file() {
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_millis(2_500)).await;
-    tokio::time::resume();
-    // It has had its turn once somebody else has.
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    pass(Duration::from_millis(2_500)).await;
 }
 
 /// The root token is exchanged with its file.

@@ -332,6 +332,15 @@ impl Response {
     }
 }
 
+/// Has the clock of the server go on by so much. Not that of the machine, by which deadlines of requests go.
+pub async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+    // What was due has had its turn once somebody else has.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
 /// Waits until this holds; fails with these words where it never does.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let end = Instant::now() + PATIENCE;

@@ -72,9 +72,7 @@ fn bounds(chance: &mut Chance) -> Bounds {
     let page_bytes = *chance.pick(&[1, 200, 3_000, 40_000, limits::PAGE_BYTES]);
     let batch_bytes = *chance.pick(&[4_000, 20_000, 100_000, limits::BATCH_EFFECT_BYTES_MAX]);
     let txn_bytes = *chance.pick(&[3_000, 30_000, 150_000, limits::TXN_EFFECT_BYTES_MAX]);
-    // Not drawn: each seed comes to the same sizes as before.
-    let command_steps = (txn_bytes / limits::STEP_BYTES) as u64;
-    Bounds { page_rows, page_bytes, batch_bytes, txn_bytes, command_steps }
+    Bounds { page_rows, page_bytes, batch_bytes, ..Bounds::of_txn(txn_bytes) }
 }
 
 /// The sizes of values: some that fit the bounds many times, some that hardly fit once.

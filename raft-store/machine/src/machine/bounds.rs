@@ -35,6 +35,12 @@ impl Default for Bounds {
 }
 
 impl Bounds {
+    /// Those of a node, but that a transaction takes so many bytes, and one command the steps that take as many: small documents reach them,
+    /// too.
+    pub fn of_txn(txn_bytes: usize) -> Self {
+        Self { txn_bytes, command_steps: (txn_bytes / limits::STEP_BYTES) as u64, ..Self::default() }
+    }
+
     /// A page of so many rows.
     pub(super) fn page(self, rows: usize) -> Most {
         Most { rows: rows.min(self.page_rows), bytes: self.page_bytes }

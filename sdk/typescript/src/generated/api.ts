@@ -1701,6 +1701,7 @@ export interface components {
             cas: string | null;
             content_type: components["schemas"]["ContentType"];
             create_revision: string;
+            dry_run?: boolean;
             /** Format: uint64 */
             index?: number;
             key: string;
