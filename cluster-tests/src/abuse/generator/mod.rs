@@ -12,6 +12,7 @@ mod hostile;
 mod large;
 mod notes;
 mod operations;
+mod places;
 mod selection;
 mod trial;
 mod wave;
