@@ -1,5 +1,5 @@
 //! Stories about time that chance tells too seldom: repairs, full disks and removals at the worst moment, what openraft once got wrong,
-//! what nodes apply in different groupings, clocks that are wrong in turn, and what an archive gives back.
+//! what nodes apply in different groupings, dear searches, clocks that are wrong in turn, and what an archive gives back.
 //!
 //! Owns what happens in each, and what must be so at its end. The seed decides the rest: delays, elections, who is hit. Clients are
 //! single requests here; whether histories are right is judged where chance rules (`run`).
@@ -8,6 +8,7 @@ pub mod archive;
 mod clocks;
 mod consensus;
 mod groupings;
+mod searches;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,6 +58,8 @@ pub enum Scenario {
     UnreadableForAFollower,
     /// Nodes apply the same log in different groupings: large values, quotas, ranges beyond every bound, changes of many entries.
     Groupings,
+    /// Searches that are dear go through all nodes, beside small writes, a lock for which few may wait, and a quota: each is as a model has it.
+    DearSearches,
     /// A wall clock is set right as the leader's jumps: a majority is right at every moment, and so is the cluster's clock.
     ClocksInTurn,
     /// Nodes archive to a store that refuses, delays, repeats, does not answer, loses and damages: every point that is promised is restored.
@@ -110,6 +113,7 @@ pub fn play(scenario: Scenario, seed: u64, dir: &Path, tell: bool) -> Outcome {
         Scenario::HandedToNobody => stage.handed_to_nobody(),
         Scenario::UnreadableForAFollower => stage.unreadable_for_a_follower(),
         Scenario::Groupings => stage.groupings(lowered::is_lowered_for_groupings(seed)),
+        Scenario::DearSearches => stage.dear_searches(),
         Scenario::ClocksInTurn => stage.clocks_in_turn(),
         Scenario::Archive => stage.archive(seed),
         Scenario::ArchiveApart => stage.archive_apart(),

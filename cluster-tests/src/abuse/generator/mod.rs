@@ -3,6 +3,7 @@
 //! Owns what the combinations are, how each is carried out, and the account of those that were met. An attack that nobody has thought of is
 //! made by it as those that somebody has: [`crate::abuse::attacks`] lists these.
 
+mod accepted;
 mod combination;
 mod coverage;
 mod dear;
@@ -12,6 +13,7 @@ mod hostile;
 mod large;
 mod notes;
 mod operations;
+mod places;
 mod selection;
 mod trial;
 mod wave;

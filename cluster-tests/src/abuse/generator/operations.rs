@@ -12,17 +12,12 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 
-use super::dear::dear_body;
+use super::dear::{dear_message, dear_request};
+pub use super::places::{HELD, LARGE, PREFIX};
 use crate::abuse::way::{self, Way};
 use cluster_harness::drive::crossing::{Known, declared, request_of};
 use cluster_harness::http::Request;
 
-/// How all names begin that tenants have: those that requests of the crossing test are about, and these.
-pub const PREFIX: &str = "x";
-/// Entries with values that are long. No request of the crossing test changes them.
-pub const LARGE: &str = "xlarge/";
-/// A lock that somebody holds all the time.
-pub const HELD: &str = "x-held";
 /// How long who asks for it waits over HTTP, milliseconds: less than what is waited for until all is given back.
 const WAIT_MS: u64 = 1_500;
 
@@ -43,6 +38,13 @@ pub struct Operation {
     pub goes_on: bool,
     /// A tenant can hold a resource with it for any time: a wait, a watch, a long answer.
     pub holds: bool,
+}
+
+impl Operation {
+    /// Tells whether a request is known that makes more work than the usual one.
+    pub fn has_dear(&self) -> bool {
+        (&self.dear.target, &self.dear.body) != (&self.request.target, &self.request.body)
+    }
 }
 
 /// All of them, for a document. Those who ask for the lock that is held do so by the session `waiter`.
@@ -96,10 +98,7 @@ fn of_document(way: Way, document: &Value, waiter: &str, dice: &mut StdRng) -> V
 fn of_api(way: Way, name: String, path: &str, request: Request) -> Operation {
     const LASTING: [&str; 8] = ["acquire", "backup", "campaign", "claim", "enter", "leave", "observe", "watch"];
     let lasts = path.rsplit('/').next().is_some_and(|last| LASTING.contains(&last));
-    let dear = match dear_body(&name) {
-        Some(body) => Request { headers: Vec::new(), ..request.clone() }.json(body.to_string()),
-        None => request.clone(),
-    };
+    let dear = dear_request(&name, &request).unwrap_or_else(|| request.clone());
     let holds = lasts || name == "get /v1/kv";
     Operation { way, name, request, dear, lasts, goes_on: false, holds }
 }
@@ -136,7 +135,8 @@ fn of_schema(method: &str, path: &str, described: &Value) -> Request {
 fn lines(path: &str) -> &'static str {
     match path {
         "/v1/ops" => "{\"n\":1,\"op\":{\"op\":\"get\",\"key\":\"xlarge/0\"}}\n",
-        _ => "{\"op\":\"get\",\"key\":\"xlarge/0\"}\n",
+        // A bulk only writes.
+        _ => "{\"op\":\"upsert\",\"key\":\"x/line\",\"value\":1}\n",
     }
 }
 
@@ -185,7 +185,7 @@ fn of_grpc(method: &Method) -> Operation {
         way::call(method.path, &message.unwrap_or_default())
     };
     let request = call(usual_body(method.path));
-    let dear = dear_body(method.path).map_or_else(|| request.clone(), call);
+    let dear = dear_message(method.path).map_or_else(|| request.clone(), call);
     let (name, lasts) = (method.path.to_owned(), lasts(method));
     Operation { way: Way::Grpc, name, request, dear, lasts, goes_on: method.client_streams, holds: holds(method) }
 }
@@ -198,7 +198,7 @@ fn of_gateway(method: &Method) -> Vec<Operation> {
             Request::post(*path, body.to_string())
         };
         let request = post(usual_body(method.path));
-        let dear = dear_body(method.path).map_or_else(|| request.clone(), post);
+        let dear = dear_message(method.path).map_or_else(|| request.clone(), post);
         let (name, lasts) = (format!("post {path}"), lasts(method));
         Operation { way: Way::Gateway, name, request, dear, lasts, goes_on: false, holds: holds(method) }
     };
@@ -207,11 +207,22 @@ fn of_gateway(method: &Method) -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
+    use quorate_client::api::{
+        BulkRequest, ClaimRequest, CountRequest, FindRequest, Op, RenewRequest, TaskSpecs, TxnRequest, WhereRequest,
+        typed_criteria,
+    };
+    use quorate_machine::document::{Criteria, Json, Patch};
+    use serde::de::DeserializeOwned;
+
     use super::*;
+
+    fn usual_operations() -> Vec<Arc<Operation>> {
+        operations(&document(), "7", &mut StdRng::seed_from_u64(1))
+    }
 
     #[test]
     fn each_operation_and_each_call_is_there_by_each_of_its_protocols() {
-        let all = operations(&document(), "7", &mut StdRng::seed_from_u64(1));
+        let all = usual_operations();
         let count = |way| all.iter().filter(|operation| operation.way == way).count();
         // Two operations take lines, too.
         let routes = declared(&document()).len();
@@ -232,5 +243,86 @@ mod tests {
         let new = all.iter().find(|operation| operation.name == "post /v1/new/{name}/of/{id}").expect("it joined");
         assert_eq!((new.request.method, new.request.target.as_str()), ("POST", "/v1/new/x-1/of/x-1"));
         assert_eq!(new.request.body.as_deref(), Some(&b"{}"[..]));
+    }
+
+    /// Reads a body as a node does: it is of this form, and so are all criteria and patches in it.
+    fn read<T: DeserializeOwned>(name: &str, body: &[u8]) {
+        let form = serde_json::from_slice::<T>(body);
+        form.unwrap_or_else(|error| panic!("{name}: {error}"));
+        read_parts(name, &serde_json::from_slice(body).expect("it is JSON"));
+    }
+
+    fn read_parts(name: &str, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                for (member, value) in members {
+                    let text = value.to_string();
+                    let json = Json::parse(text.as_bytes()).expect("it is JSON");
+                    // Checks of a transaction have keys, and conditions in them.
+                    let is_list_of_checks = value[0]["key"].is_string();
+                    let faults = match member.as_str() {
+                        "where" | "if" if !is_list_of_checks => Criteria::read(&json, "").err(),
+                        "patch" => Patch::read(&json, "").err(),
+                        _ => None,
+                    };
+                    assert!(faults.is_none(), "{name}: {faults:?} in {text}");
+                    read_parts(name, value);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| read_parts(name, item)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn each_dear_request_is_of_the_form_that_its_operation_takes() {
+        let mut seen = 0;
+        for operation in usual_operations().iter().filter(|one| one.way == Way::Http1 && one.has_dear()) {
+            let (name, dear) = (operation.name.as_str(), &operation.dear);
+            let body = dear.body.as_deref().unwrap_or_default();
+            match name {
+                "get /v1/kv/{key}" | "get /v1/audit" => {}
+                "get /v1/watch" | "put /v1/kv/{key}" | "delete /v1/kv/{key}" => {
+                    let (_, condition) = dear.target.rsplit_once('=').expect("a condition is last");
+                    typed_criteria(&condition.replace("%20", " ")).expect("a condition");
+                }
+                "patch /v1/kv/{key}" => {
+                    let json = Json::parse(body).expect("it is JSON");
+                    Patch::read_json_patch(&json, "").expect("a patch");
+                }
+                "post /v1/bulk in lines" => body.split(|byte| *byte == b'\n').for_each(|line| {
+                    if !line.is_empty() {
+                        read::<Op>(name, line);
+                    }
+                }),
+                "post /v1/ops in lines" => {
+                    let line = body.split(|byte| *byte == b'\n').next().expect("a line");
+                    let line: Value = serde_json::from_slice(line).expect("it is JSON");
+                    read::<Op>(name, line["op"].to_string().as_bytes());
+                }
+                "post /v1/count" => read::<CountRequest>(name, body),
+                "post /v1/find" => read::<FindRequest>(name, body),
+                "post /v1/update_where" | "post /v1/delete_where" => read::<WhereRequest>(name, body),
+                "post /v1/claim" => read::<ClaimRequest>(name, body),
+                "post /v1/ops" => read::<Op>(name, body),
+                "post /v1/bulk" => read::<BulkRequest>(name, body),
+                "post /v1/txn" => read::<TxnRequest>(name, body),
+                "post /v1/tasks/{queue}" => read::<TaskSpecs>(name, body),
+                "post /v1/sessions/renew" => read::<RenewRequest>(name, body),
+                _ => panic!("{name} has a dear request that nothing here reads"),
+            }
+            seen += 1;
+        }
+        assert_eq!(seen, 18, "a name of the table is no operation");
+    }
+
+    #[test]
+    fn a_bulk_only_writes_its_usual_and_its_dear_one() {
+        for operation in usual_operations().iter().filter(|one| one.name.starts_with("post /v1/bulk")) {
+            for request in [&operation.request, &operation.dear] {
+                let body = String::from_utf8_lossy(request.body.as_deref().expect("it has one"));
+                assert!(!body.contains(r#""op":"get""#), "{}: {body}", operation.name);
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::accepted::not_taken;
 use super::coverage::Coverage;
 use super::field::Field;
 use super::gauges::{Gauges, Rest};
@@ -46,8 +47,8 @@ impl Turn {
 }
 
 /// Carries out waves on a cluster among honest clients, adds to the coverage, and reports each wave with the quiet moments around it. Returns
-/// failures in words: faults that nodes answered, and resources that were not given back. Ends with the first wave that leaves something behind: what
-/// the next ones take could not be told from it, and no moment after it is quiet.
+/// failures in words: dear requests that nodes do not take, faults that they answered, and resources that were not given back. Ends with the
+/// first wave that leaves something behind: what the next ones take could not be told from it, and no moment after it is quiet.
 pub async fn run(
     field: &Field,
     waves: &[Wave],
@@ -57,7 +58,8 @@ pub async fn run(
     coverage: &mut Coverage,
     mut tell: impl FnMut(&Wave, &Measured, Quiet),
 ) -> Vec<String> {
-    let (rest, notes, mut wrong) = (field.rest(REST).await, Arc::<Notes>::default(), Vec::new());
+    let mut wrong = not_taken(field, waves, size.largest).await;
+    let (rest, notes) = (field.rest(REST).await, Arc::<Notes>::default());
     let mut before = quiet(field, size, honest, processes).await;
     for wave in waves {
         let underway = wave.begin(field, size, &notes);
