@@ -224,7 +224,7 @@ pub const LARGE_TURNS: usize = 4;
 /// From so many bytes on a body is large: what it asks for goes through the log by itself.
 pub const LARGE_BODY_BYTES: usize = 16 * 1024;
 
-/// Requests on keys or scans that an address may have at work however many others there are.
+/// Requests on keys or scans that an account may have at work however many others there are.
 pub const TURNS_MIN: usize = 4;
 
 /// Operations that the streams of one account have under way together, and those of all streams: a part of the class is left to

@@ -309,7 +309,7 @@ pub struct Permit {
     cost: AtomicUsize,
     /// The part of it that is counted on an account: nothing or all, and nothing while it waits.
     counted: Mutex<Option<HeldShare>>,
-    /// Of its address; see [`Permit::hold`].
+    /// Of its account; see [`Permit::hold`].
     turn: Mutex<Option<Turn>>,
     /// Of large bodies; see [`Permit::hold_large`].
     large: Mutex<Option<Turn>>,

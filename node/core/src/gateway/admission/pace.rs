@@ -72,6 +72,8 @@ pub struct Pace {
     look: AtomicU64,
     /// Accounts that were at work since the last look.
     at_work: AtomicUsize,
+    /// Connections, and what belongs to them, that wait until their account has paid.
+    pub held_up: AtomicUsize,
 }
 
 /// What one account takes.
@@ -107,10 +109,10 @@ impl Pace {
     pub fn new() -> Arc<Self> {
         let [most, due] = [FREE, u64::MAX].map(AtomicU64::new);
         let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
-        let late_elsewhere = AtomicU64::new(0);
+        let (late_elsewhere, held_up) = (AtomicU64::new(0), AtomicUsize::new(0));
         // Who comes first has something saved up, too.
         let born = Instant::now().checked_sub(DEBT_MAX).unwrap_or_else(Instant::now);
-        Arc::new(Self { born, most, due, all, late_elsewhere, look, at_work })
+        Arc::new(Self { born, most, due, all, late_elsewhere, look, at_work, held_up })
     }
 
     /// That of an account.
@@ -212,6 +214,11 @@ impl Share {
         let took = watchdog::processor_time().saturating_sub(begun);
         self.add(took, true);
         done
+    }
+
+    /// The pace that it is a share of.
+    pub fn pace(&self) -> &Arc<Pace> {
+        &self.pace
     }
 
     /// Counts time of the processors that was taken for it elsewhere.

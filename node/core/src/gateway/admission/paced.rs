@@ -14,6 +14,7 @@ use pin_project_lite::pin_project;
 use quorate_threads::watchdog;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::gateway::admission::pace::Pace;
 use crate::gateway::admission::turns::{ConnectionAccount, Lanes};
 
 thread_local! {
@@ -39,8 +40,25 @@ const IN_LINE_MAX: Duration = Duration::from_secs(1);
 /// Until a connection may go on. Then it is the first of its account, until it was polled, unless the line was too long.
 type Pause = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
+/// One that is counted among those that wait.
+struct HeldUp(Arc<Pace>);
+
+impl HeldUp {
+    fn begin(pace: Arc<Pace>) -> Self {
+        pace.held_up.fetch_add(1, Ordering::Relaxed);
+        Self(pace)
+    }
+}
+
+impl Drop for HeldUp {
+    fn drop(&mut self) {
+        self.0.held_up.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Waits until an account has paid for what its connections took, behind those of its connections that wait already.
 async fn wait_in_line(lanes: Arc<Lanes>) -> Option<OwnedSemaphorePermit> {
+    let _counted = HeldUp::begin(Arc::clone(lanes.share.pace()));
     let waits = async {
         let first = Arc::clone(&lanes.share.first).acquire_owned().await.expect("the semaphore is never closed");
         while let Some(until) = lanes.share.pause(Instant::now()) {
@@ -142,6 +160,7 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
+    use crate::gateway::admission::pace::Pace;
     use crate::gateway::admission::turns::Turns;
 
     const MILLI: Duration = Duration::from_millis(1);

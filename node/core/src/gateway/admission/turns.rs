@@ -330,18 +330,20 @@ impl Drop for Turn {
     }
 }
 
-/// How many wait, for the metrics.
+/// The numbers of those that wait, for the metrics.
 pub struct TurnSamples(pub Arc<Turns>);
 
 impl MetricsSource for TurnSamples {
     fn sample(&self, out: &mut Vec<Sample>) {
-        let Turns { point, scan, large, .. } = &*self.0;
+        let Turns { point, scan, large, pace, .. } = &*self.0;
         for (class, work) in [(RequestClass::Point.name(), point), (RequestClass::Scan.name(), scan), ("large", large)]
         {
             let waiting = work.waiting.load(Ordering::Relaxed) as u64;
             let help = "Requests that wait for the turn of their account";
             out.push(Sample::gauge("http_turns_waiting", help, waiting).labelled("class", class));
         }
+        let help = "Connections that wait since their account took more than its share of the processors";
+        out.push(Sample::gauge("http_connections_held_up", help, pace.held_up.load(Ordering::Relaxed) as u64));
     }
 }
 
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_alone_never_waits() {
+    fn one_account_alone_never_waits() {
         let turns = Turns::default();
         let alone = lanes(&turns, 1);
         let many: Vec<_> = (0..10 * limits::POINT_TURNS).map(|_| now(alone.begin(RequestClass::Point))).collect();
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_of_an_address_go_one_by_one_while_others_have_some() {
+    fn large_bodies_of_an_account_go_one_by_one_while_others_have_some() {
         let turns = Turns::default();
         let (greedy, honest) = (lanes(&turns, 1), lanes(&turns, 2));
         let many: Vec<_> = (0..2 * limits::LARGE_TURNS).map(|_| now(greedy.begin_large())).collect();
