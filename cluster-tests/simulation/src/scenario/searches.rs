@@ -232,8 +232,9 @@ impl Stage {
     fn is_as_in_the_model(&mut self, jobs: &BTreeMap<String, Job>, shared: &Shared) -> Found {
         let (mut found, mut cursor) = (BTreeMap::new(), None);
         loop {
-            let after = cursor.map(|cursor: String| format!("&cursor={cursor}")).unwrap_or_default();
-            let page = self.asked_once(Request::get(format!("/v1/kv?prefix=j/&limit=1000{after}")))?;
+            // A cursor stands for the prefix, too.
+            let part = cursor.map_or_else(|| "prefix=j/".to_owned(), |cursor: String| format!("cursor={cursor}"));
+            let page = self.asked_once(Request::get(format!("/v1/kv?limit=1000&{part}")))?;
             for entry in page["entries"].as_array().into_iter().flatten() {
                 found.insert(text_of(&entry["key"]).unwrap_or_default(), entry["value"].clone());
             }

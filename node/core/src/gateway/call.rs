@@ -19,6 +19,7 @@ use crate::gateway::admission::accounts::{Account, Spender};
 use crate::gateway::admission::answer_memory::{Share, ValuesRoom};
 use crate::gateway::admission::body_memory::{BodyPermit, BodyRoom};
 use crate::gateway::admission::classes::{Permit, Waiting};
+use crate::gateway::admission::paced::{hold_awake, paid};
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::admission::shares::{Full, HeldShare, LentPlace, Scarce};
 use crate::gateway::admission::turns::{Begun, ConnectionAccount, Lanes};
@@ -150,7 +151,9 @@ impl Call {
 
     /// Says who asks, before anybody wants to know. The connection is on that account from now on.
     pub fn identify(&self, who: Who) {
-        let _first = self.lanes.set(self.connection_account.is(Account::of(&who, self.origin.neighbour())));
+        let lanes = self.connection_account.is(Account::of(&who, self.origin.neighbour()));
+        let is_first = self.lanes.set(lanes).is_ok();
+        debug_assert!(is_first, "who asks is said before a turn is taken");
         let first = self.who.set(who);
         debug_assert!(first.is_ok(), "who asks is said once");
     }
@@ -255,6 +258,7 @@ impl Call {
     /// other way round: one with a turn gives it back before it waits here.
     async fn wait_for_values_room(&self, share: &Arc<Share>, values: usize) -> Result<ValuesRoom, Failure> {
         let waiting = self.wait().ok_or_else(|| self.api.admission.classes.refusal(RequestClass::Waiting))?;
+        let _awake = hold_awake();
         let waited = tokio::time::timeout_at(self.deadline.into(), share.values(values));
         let room = timings::on(Part::Wait, waited).await.map_err(|_late| share.refuse_values(values))?;
         drop(waiting);
@@ -343,7 +347,26 @@ impl Call {
             return Ok(());
         }
         self.permit.enter(|| self.sender())?;
+        self.pay().await?;
         self.take_turn().await
+    }
+
+    /// Waits until its account has paid for what was done for it, where that is more than its share of the processors: before the request holds
+    /// anything that others wait for.
+    async fn pay(&self) -> Result<(), Failure> {
+        let is_held_up = matches!(self.permit.class(), RequestClass::Point | RequestClass::Scan)
+            && self.connection_account.is_paced
+            && self.lanes().share.pause_elsewhere(Instant::now()).is_some();
+        if !is_held_up {
+            return Ok(());
+        }
+        let Some(_waiting) = self.wait() else {
+            return Err(self.api.admission.classes.refusal(RequestClass::Waiting));
+        };
+        match timings::on(Part::Wait, paid(self.lanes(), self.deadline)).await {
+            true => Ok(()),
+            false => Err(Self::no_turn()),
+        }
     }
 
     /// Goes on as a scan, where its message shows that it looks for what it is about: gives its place and its turn back, and waits for those
@@ -353,6 +376,7 @@ impl Call {
             return Ok(());
         }
         self.permit.move_to(RequestClass::Scan, || self.sender())?;
+        self.pay().await?;
         self.take_turn().await?;
         self.check_answers()
     }
@@ -398,7 +422,7 @@ impl Call {
     fn no_turn() -> Failure {
         let failure = Failure::from_app(AppError::TimeoutNotProposed, Effect::Read);
         failure
-            .saying("the deadline passed while more requests of this caller were at work on this node than its share")
+            .saying("the deadline passed while this caller had more than its share of this node: of requests at work, or of the processors")
     }
 
     /// Charges the real cost, once it is known: `cost` units of its class, `ops` operations of its account.

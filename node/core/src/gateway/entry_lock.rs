@@ -12,6 +12,7 @@ use quorate_machine::query::ReadPosition;
 use quorate_machine::types::{Action, Outcome, Rejection, Reply, RequestId, WriteOp};
 
 use crate::backend::{LockPlace, SharedNode};
+use crate::gateway::admission::paced::hold_awake;
 use crate::gateway::admission::request_class::RequestClass;
 use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
@@ -29,6 +30,8 @@ pub async fn lock(call: &Call, op: WriteOp, wait: Duration) -> Result<Reply, Fai
     let action = Action::Write(op);
     // Who may not lock it takes no place in the queue; and what an earlier try of the request came to is known from here on.
     call.admit_read(&requirement::on_action(&action)).await?;
+    // All who wait for the entry wait for whose turn it is.
+    let _awake = hold_awake();
     let ask = async |id: RequestId| propose(&call.caller(), action.clone(), id, Instant::now() + call.timeout).await;
     for number in 0..TRIES_MAX {
         let part = id.of_part(number);

@@ -2,6 +2,7 @@
 //!
 //! Owns request ids, the caller's permission, the audit log, dry runs, and what a command costs its account. Checks nothing of a command but its size.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_api::{Applied, ErrorCode};
@@ -12,7 +13,7 @@ use quorate_threads::background;
 
 use crate::backend::{AppError, Consistency, Decision};
 use crate::gateway::admission::accounts::Account;
-use crate::gateway::admission::paced::paid;
+use crate::gateway::admission::paced::hold_awake;
 use crate::gateway::audit_event::{Event, Names};
 use crate::gateway::auth::requirement;
 use crate::gateway::caller::{Admitted, Caller};
@@ -41,9 +42,6 @@ pub async fn propose(
     request_id: RequestId,
     deadline: Instant,
 ) -> Result<Reply, Failure> {
-    if !action.is_vital() {
-        paid(caller.lanes, deadline).await;
-    }
     if caller.is_judged_or_noted() {
         return Box::pin(propose_judged(caller, action, request_id, deadline)).await;
     }
@@ -54,10 +52,12 @@ pub async fn propose(
 async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Result<Reply, Failure> {
     let api = caller.api;
     let is_dear = api.node.is_dear(&command);
-    let mut work = Work { caller, bytes: if is_dear { DEAR_BYTES as u32 } else { 0 } };
+    // It may hold room, or a place, until it is decided.
+    let _awake = hold_awake();
+    let work = Work::begin(caller, is_dear);
     let decided = api.node.write(command, deadline).await;
     let Decision { reply, cost } = decided.map_err(|error| Failure::from_app(error, Effect::Write))?;
-    work.bytes = cost;
+    work.ends(cost);
     api.confirm(reply.revision);
     charge(caller, &reply, is_dear);
     Ok(reply)
@@ -80,16 +80,26 @@ fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
     }
 }
 
-/// The work of a command at all nodes. Its account is charged for it once it was decided, and also where nobody waits for that any more.
+/// The work of a command at all nodes. What is known of it is charged to its account at the beginning, so that the next request of the account sees
+/// it, and once it was decided what it took beyond that. Who hangs up has paid for the beginning.
 struct Work<'a> {
     caller: &'a Caller<'a>,
-    /// The bytes that are counted for applying it: until that is known, those of a dear one where it is.
+    /// The bytes that were charged.
     bytes: u32,
 }
 
-impl Drop for Work<'_> {
-    fn drop(&mut self) {
-        self.caller.lanes.share.spend((COMMAND + BYTE * self.bytes) * NODES);
+impl<'a> Work<'a> {
+    fn begin(caller: &'a Caller<'a>, is_dear: bool) -> Self {
+        let bytes = if is_dear { DEAR_BYTES as u32 } else { 0 };
+        caller.lanes.share.spend((COMMAND + BYTE * bytes) * NODES);
+        Self { caller, bytes }
+    }
+
+    fn ends(self, bytes: u32) {
+        let Self { caller, bytes: charged } = self;
+        if bytes > charged {
+            caller.api.admission.turns.charge(Arc::clone(caller.lanes), BYTE * (bytes - charged) * NODES);
+        }
     }
 }
 
@@ -110,7 +120,6 @@ async fn propose_judged(
 /// Proposes a step of a request that has several. It is judged as every command is; the audit log has the request as a whole, and
 /// nothing is kept under its id, since only one command could be: a step may be taken again.
 pub async fn propose_step(caller: &Caller<'_>, action: Action, deadline: Instant) -> Result<Reply, Failure> {
-    paid(caller.lanes, deadline).await;
     until_judged_in_time(caller, action, None, deadline).await
 }
 

@@ -1,10 +1,10 @@
 //! Work that may take long, on the state or on a long body: on blocking threads, a few at a time.
 //!
-//! Owns the places, and when an account may have more begun. What is done there bounds itself: it goes on when whoever asked for it is gone.
+//! Owns the places, and what that costs an account. What is done there bounds itself: it goes on when whoever asked for it is gone.
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
@@ -14,7 +14,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit
 
 use crate::backend::{AppError, SharedNode};
 use crate::gateway::admission::LogScan;
-use crate::gateway::admission::paced::{HeldAwake, hold_awake, paid};
+use crate::gateway::admission::paced::{HeldAwake, hold_awake};
 use crate::gateway::auth::requirement::Wanted;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
@@ -35,6 +35,9 @@ pub async fn evaluate<T: Send + 'static>(
     aside(call, &call.api.admission.evaluations, background::blocking, work).await
 }
 
+/// The time of a processor that is charged at the beginning: the next request of the account sees it, however long this one waits for its place.
+const AT_LEAST: Duration = Duration::from_micros(500);
+
 /// Work that is to be done, unless it is too late.
 type Work<T> = Box<dyn FnOnce() -> Option<Result<T, StateFault>> + Send>;
 
@@ -46,7 +49,8 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
     let _awake = hold_awake();
-    let place = paid_place(call, places).await?;
+    call.lanes().share.spend(AT_LEAST);
+    let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
     let (backend, turns, lanes) =
         (call.api.node.clone(), Arc::clone(&call.api.admission.turns), Arc::clone(call.lanes()));
     let done = threads(Box::new(move || {
@@ -58,7 +62,8 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
         }
         let begun = watchdog::processor_time();
         let done = work(backend);
-        turns.charge(lanes, watchdog::processor_time().saturating_sub(begun));
+        let took = watchdog::processor_time().saturating_sub(begun);
+        turns.charge(lanes, took.saturating_sub(AT_LEAST));
         Some(done)
     }));
     let done = done.await;
@@ -71,19 +76,6 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
         Ok(Some(outcome)) => outcome.map_err(|fault| Failure::from_fault(&fault)),
         Ok(None) => Err(too_late()),
         Err(error) => Err(Failure::from_fault(&StateFault::because("the scan did not end", error))),
-    }
-}
-
-/// Waits for one of these places, and until the account of the caller has paid for what was done for it before: however much it has asked for
-/// meanwhile, no more of it begins.
-async fn paid_place(call: &Call, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Failure> {
-    loop {
-        paid(call.lanes(), call.deadline).await;
-        let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
-        let now = Instant::now();
-        if now >= call.deadline || call.lanes().share.pause_elsewhere(now).is_none() {
-            return Ok(place);
-        }
     }
 }
 
@@ -110,7 +102,6 @@ pub async fn place_in_log<'a>(
     }
     call.caller().admit(call.deadline, wanted).await?;
     let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
-    paid(call.lanes(), call.deadline).await;
     let _awake = hold_awake();
     let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
     Ok(Some(PlaceInLog { _awake, _of_all: of_all, _own: own }))

@@ -157,13 +157,15 @@ where
         matches!(self.phase, Phase::Reading)
     }
 
-    /// Whether another line may be started. Where others of its account have too many under way there are some here as well, and
-    /// this is asked again once one of them is done.
+    /// Whether another line may be started. Where others of its account have too many under way, or it has had more than its share of the
+    /// processors, there are some here as well, and this is asked again once one of them is done.
     fn has_room(&self) -> bool {
         let under_way = self.under_way.len();
+        let owes = || self.lanes.share.pause_elsewhere(Instant::now()).is_some();
         under_way < limits::STREAM_OPS_MAX
             && self.out.len() < limits::STREAM_FRAME_BYTES
-            && (under_way < limits::STREAM_OPS_MIN || (self.share.has_stream_room() && self.lanes.may_begin_op()))
+            && (under_way < limits::STREAM_OPS_MIN
+                || (self.share.has_stream_room() && self.lanes.may_begin_op() && !owes()))
     }
 
     /// Whether everything is answered and sent.

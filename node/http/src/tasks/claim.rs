@@ -9,6 +9,7 @@ use quorate_api::{Problem, TaskClaim, TaskClaimAnswer, TaskClaimed};
 use quorate_machine::types::{
     Action, ClaimedTask, Outcome as Decided, QueueName, Reply, RequestId, TaskOp, TaskReply, TasksClaimed,
 };
+use quorate_node_core::gateway::admission::paced::hold_awake;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::{propose, wait};
@@ -119,6 +120,8 @@ impl Claim {
             wait::instead(context, until).await;
             return Ok(tried);
         };
+        // All who wait for the queue wait for the head of the line.
+        let _awake = hold_awake();
         let mut line = context.api.admission.task_lines.enter(self.queue());
         while timings::on(Part::Wait, line.come_to_head(until)).await {
             loop {

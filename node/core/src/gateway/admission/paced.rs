@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 use quorate_threads::watchdog;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::gateway::admission::pace::Pace;
 use crate::gateway::admission::turns::{ConnectionAccount, Lanes};
@@ -56,16 +56,24 @@ impl Drop for HeldUp {
     }
 }
 
-/// Waits until an account has paid for what its connections took, behind those of its connections that wait already.
-async fn wait_in_line(lanes: Arc<Lanes>) -> Option<OwnedSemaphorePermit> {
+/// Waits until nothing keeps one of these from going on, behind those that wait already. It is the first until what is returned is dropped.
+async fn wait_in_line(
+    lanes: &Lanes,
+    first: &Arc<Semaphore>,
+    pause: impl Fn(Instant) -> Option<Instant>,
+) -> OwnedSemaphorePermit {
     let _counted = HeldUp::begin(Arc::clone(lanes.share.pace()));
-    let waits = async {
-        let first = Arc::clone(&lanes.share.first).acquire_owned().await.expect("the semaphore is never closed");
-        while let Some(until) = lanes.share.pause(Instant::now()) {
-            tokio::time::sleep_until(until.into()).await;
-        }
-        first
-    };
+    let first = Arc::clone(first).acquire_owned().await.expect("the semaphore is never closed");
+    while let Some(until) = pause(Instant::now()) {
+        tokio::time::sleep_until(until.into()).await;
+    }
+    first
+}
+
+/// Waits until an account has paid for what its connections took.
+async fn connection_in_line(lanes: Arc<Lanes>) -> Option<OwnedSemaphorePermit> {
+    let share = &lanes.share;
+    let waits = wait_in_line(&lanes, &share.first_connection, |now| share.pause(now));
     tokio::time::timeout(IN_LINE_MAX, waits).await.ok()
 }
 
@@ -87,14 +95,13 @@ impl<F: Future> Future for Paced<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let mut now = Instant::now();
-        let mut first = None;
+        let (mut now, mut first) = (Instant::now(), None);
+        if this.account.has_changed(this.lanes.0) {
+            (*this.lanes, *this.pause) = (this.account.lanes_now(), None);
+        }
         if this.account.is_paced && this.held.load(Ordering::Relaxed) == 0 {
-            if this.account.has_changed(this.lanes.0) {
-                *this.lanes = this.account.lanes_now();
-            }
             if this.pause.is_none() && this.lanes.1.share.pause(now).is_some() {
-                *this.pause = Some(Box::pin(wait_in_line(Arc::clone(&this.lanes.1))));
+                *this.pause = Some(Box::pin(connection_in_line(Arc::clone(&this.lanes.1))));
             }
             // One that waits goes on waiting, whatever woke it up.
             if let Some(pause) = this.pause {
@@ -103,12 +110,26 @@ impl<F: Future> Future for Paced<F> {
             }
         }
         *this.pause = None;
-        let outer = HELD.replace(Some(Arc::clone(this.held)));
+        let _inner = Inner::begin(this.held);
         let polled = this.lanes.1.share.step(now, || watchdog::step("connection", || this.connection.poll(cx)));
-        HELD.set(outer);
         // The next one waits for what this one took.
         drop(first);
         polled
+    }
+}
+
+/// What is being polled, until it is dropped; then what it was polled by.
+struct Inner(Option<Arc<AtomicUsize>>);
+
+impl Inner {
+    fn begin(held: &Arc<AtomicUsize>) -> Self {
+        Self(HELD.replace(Some(Arc::clone(held))))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        HELD.set(self.0.take());
     }
 }
 
@@ -134,15 +155,15 @@ impl Drop for HeldAwake {
     }
 }
 
-/// Waits until an account has paid for all that was done for it, at most until then: before more is begun for it elsewhere.
-pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) {
-    loop {
-        let now = Instant::now();
-        match lanes.share.pause_elsewhere(now) {
-            Some(until) if now < deadline => tokio::time::sleep_until(until.min(deadline).into()).await,
-            _ => return,
-        }
+/// Waits until an account has paid for all that was done for it, before a request of it begins; no longer than until the deadline. Returns whether
+/// that was in time. Whoever waits here holds nothing that others wait for.
+pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) -> bool {
+    let share = &lanes.share;
+    if share.pause_elsewhere(Instant::now()).is_none() {
+        return true;
     }
+    let waits = wait_in_line(lanes, &share.first_request, |now| share.pause_elsewhere(now));
+    tokio::time::timeout_at(deadline.into(), waits).await.is_ok()
 }
 
 /// Has what belongs to a connection, and runs beside it, take from the same share.
@@ -160,7 +181,6 @@ mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use crate::gateway::admission::pace::Pace;
     use crate::gateway::admission::turns::Turns;
 
     const MILLI: Duration = Duration::from_millis(1);
@@ -177,66 +197,56 @@ mod tests {
         while watchdog::processor_time() - begun < lasts {}
     }
 
-    /// How long a future takes each of whose ten steps takes 5 ms of a processor.
-    async fn took(is_paced: bool, hold: bool) -> Duration {
+    /// How often a future is polled by the runtime that comes to its end at the tenth of its steps, each of which takes 5 ms of a processor.
+    async fn polls(is_paced: bool, hold: bool) -> usize {
         let (_turns, connection) = connection(is_paced);
-        let (mut rounds, mut held) = (0, None);
+        let (mut steps, mut held) = (0, None);
         let busy = std::future::poll_fn(move |cx| {
             spin(5 * MILLI);
-            if hold && rounds == 0 {
+            if hold && steps == 0 {
                 held = Some(hold_awake());
             }
-            rounds += 1;
+            steps += 1;
             cx.waker().wake_by_ref();
-            if rounds < 10 {
+            if steps < 10 {
                 return Poll::Pending;
             }
             drop(held.take());
             Poll::Ready(())
         });
-        let begun = Instant::now();
-        Paced::new(busy, &connection).await;
-        begun.elapsed()
+        let (mut paced, mut polls) = (Box::pin(Paced::new(busy, &connection)), 0);
+        std::future::poll_fn(|cx| {
+            polls += 1;
+            paced.as_mut().poll(cx)
+        })
+        .await;
+        polls
     }
 
     #[tokio::test]
-    async fn a_paced_future_is_held_up_and_comes_to_its_end() {
-        // A share is 1.25 ms in 10 ms, so the steps before the last take 360 ms.
-        assert!(took(true, false).await > 200 * MILLI);
-    }
-
-    #[tokio::test]
-    async fn what_holds_a_place_or_belongs_to_the_port_of_operators_is_not_held_up() {
-        assert!(took(true, true).await < 200 * MILLI);
-        assert!(took(false, false).await < 200 * MILLI);
+    async fn a_connection_is_held_up_but_not_while_it_holds_a_place_nor_at_the_port_of_operators() {
+        assert!(polls(true, false).await > 10, "it was polled in vain");
+        assert_eq!(polls(true, true).await, 10);
+        assert_eq!(polls(false, false).await, 10);
     }
 
     #[tokio::test]
     async fn connections_of_an_account_that_owes_go_on_one_by_one_and_none_waits_for_ever() {
-        let (_turns, connection) = connection(true);
+        let (turns, connection) = connection(true);
         let lanes = connection.lanes();
-        lanes.share.step(Instant::now(), || spin(20 * MILLI));
-        let (begun, polled) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
-        let one = |_| {
-            let polled = Arc::clone(&polled);
-            let work = async move {
-                spin(3 * MILLI);
-                polled.fetch_add(1, Ordering::Relaxed);
-            };
-            Paced::new(work, &connection)
-        };
-        let all = futures::future::join_all((0..8).map(one));
+        let first = Arc::clone(&lanes.share.first_connection).acquire_owned().await.expect("it is open");
+        let begun = Instant::now();
+        lanes.share.step(begun, || spin(100 * MILLI));
+        let next = Paced::new(async {}, &connection);
         let seen = async {
-            tokio::time::sleep(IN_LINE_MAX / 10).await;
-            polled.load(Ordering::Relaxed)
+            tokio::time::sleep(10 * MILLI).await;
+            turns.pace.held_up.load(Ordering::Relaxed)
         };
-        let (_done, seen) = tokio::join!(all, seen);
-        assert!(seen < 8, "all at once");
-        assert!(begun.elapsed() > 200 * MILLI, "{:?}: they owed 250 ms before the first", begun.elapsed());
-        let first = Arc::clone(&lanes.share.first).acquire_owned().await.expect("it is open");
-        lanes.share.step(Instant::now(), || spin(20 * MILLI));
-        tokio::time::timeout(5 * IN_LINE_MAX, Paced::new(async {}, &connection)).await.expect("it went on");
+        let ((), held_up) = tokio::join!(next, seen);
+        assert_eq!(held_up, 1);
+        assert!(begun.elapsed() >= IN_LINE_MAX - 10 * MILLI, "somebody else was the first: {:?}", begun.elapsed());
         drop(first);
+        assert_eq!(turns.pace.held_up.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test]
@@ -245,17 +255,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_owes_waits_until_it_has_paid_and_not_beyond_its_deadline() {
+    async fn a_request_of_whoever_owes_waits_until_it_has_paid_and_not_beyond_its_deadline() {
         let (_turns, connection) = connection(true);
         let lanes = connection.lanes();
-        lanes.share.spend(20 * MILLI);
         let begun = Instant::now();
-        paid(&lanes, begun + Duration::from_secs(10)).await;
-        let took = begun.elapsed();
-        assert!(took > 50 * MILLI && took < Duration::from_secs(5), "{took:?}");
-        lanes.share.spend(Duration::from_secs(1));
-        let begun = Instant::now();
-        paid(&lanes, begun + 30 * MILLI).await;
-        assert!(begun.elapsed() >= 30 * MILLI && begun.elapsed() < Duration::from_secs(1));
+        lanes.share.spend(50 * MILLI);
+        assert!(paid(&lanes, begun + Duration::from_secs(60)).await);
+        assert!(
+            begun.elapsed() > 300 * MILLI,
+            "50 ms, of which a share of 1.25 ms comes back in 10 ms: {:?}",
+            begun.elapsed()
+        );
+        lanes.share.spend(Duration::from_secs(60));
+        assert!(!paid(&lanes, Instant::now() + 10 * MILLI).await);
     }
 }

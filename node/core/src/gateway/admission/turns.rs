@@ -421,7 +421,7 @@ mod tests {
         for number in 0..2 * OWING_MAX {
             let other = connection(&turns, 1);
             let lanes = other.is(user(&number.to_string()));
-            lanes.share.spend(Duration::from_millis(40));
+            lanes.share.spend(Duration::from_millis(60));
             assert!(owes(&lanes));
         }
         assert_eq!(turns.owing.lock().len(), OWING_MAX);
