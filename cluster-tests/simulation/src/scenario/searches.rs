@@ -671,13 +671,16 @@ impl Decided {
     fn apply_claim(&self, limit: usize, jobs: &mut BTreeMap<String, Job>) -> Found {
         let mut free: Vec<_> = jobs.iter_mut().filter(|(_, job)| job.is_new).collect();
         free.sort_by_key(|(_, job)| Reverse(job.n));
+        let told = self.body["entries"].as_array().into_iter().flatten();
+        let told: Vec<_> = told.map(|entry| (entry["key"].as_str().unwrap_or_default(), &entry["value"])).collect();
+        // It ends early at the bound of its work, and has one at least.
+        let has_ended_early = self.body["more"] == true && !told.is_empty();
+        let limit = if has_ended_early { told.len().min(limit) } else { limit };
         let mut claimed = Vec::new();
         for (key, job) in free.into_iter().take(limit) {
             job.is_new = false;
             claimed.push((key.as_str(), job.value()));
         }
-        let told = self.body["entries"].as_array().into_iter().flatten();
-        let told: Vec<_> = told.map(|entry| (entry["key"].as_str().unwrap_or_default(), &entry["value"])).collect();
         // The kept answer to a retry may have lost the values.
         let is_replayed = self.body["replayed"] == true;
         let is_same = |((key, value), (other, told)): (&(&str, Value), &(&str, &Value))| {
