@@ -72,7 +72,7 @@ pub struct Pace {
     look: AtomicU64,
     /// Accounts that were at work since the last look.
     at_work: AtomicUsize,
-    /// Connections, and what belongs to them, that wait until their account has paid.
+    /// Connections, what belongs to them, and requests, that wait until their account has paid.
     pub held_up: AtomicUsize,
 }
 
