@@ -51,6 +51,8 @@ export interface Entry<T = unknown> {
   readonly revision?: Revision;
   /** The log position of the answer. */
   readonly index?: number;
+  /** Whether nothing was done, since that was asked for. */
+  readonly dryRun?: boolean;
   /** Whether an earlier try under the same request id had done it. */
   readonly replayed?: boolean;
 }
