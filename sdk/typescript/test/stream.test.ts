@@ -56,6 +56,17 @@ async function all(client: Client, ops: readonly Op[]): Promise<Streamed[]> {
   return done;
 }
 
+test("an entry says that it was only tried", async () => {
+  const known = { content_type: "json", cas: "7", create_revision: "7", mod_revision: "7", version: 1 };
+  const entry = { key: "k", value: 1, ...known };
+  const { client, asked } = streaming(({ n }) =>
+    JSON.stringify({ n, status: 200, term: "1", leader: 1, answer: { ...entry, dry_run: true } }),
+  );
+  const [tried] = await all(client, [{ op: "get_and_touch", key: "k", ttlMs: 5, dryRun: true }]);
+  assert.match(JSON.stringify(asked), /"dry_run":true/);
+  assert.equal(tried?.entry?.dryRun, true);
+});
+
 test("a line that was not answered is sent again under its id", async () => {
   const { client, asked } = streaming((line, request) => {
     if (request === 1 && line.n > 0) {

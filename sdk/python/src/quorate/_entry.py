@@ -36,6 +36,7 @@ class Entry(Generic[T_co]):
         revision: The revision at which the answer is true; only of an entry that was asked for by itself.
         index: The place in the log at which the answer is true; likewise.
         replayed: Whether the answer is that of an earlier try.
+        dry_run: Whether nothing was written because a dry run was asked for.
     """
 
     key: str
@@ -53,6 +54,7 @@ class Entry(Generic[T_co]):
     revision: int | None = None
     index: int | None = None
     replayed: bool = False
+    dry_run: bool = False
 
 
 AnyEntry = Entry[Any]
@@ -82,4 +84,5 @@ def entry_of(data: Mapping[str, Any], model: Any = None) -> Entry[Any]:
         revision=number("revision"),
         index=data.get("index"),
         replayed=data.get("replayed", False),
+        dry_run=data.get("dry_run", False),
     )

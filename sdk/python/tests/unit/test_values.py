@@ -120,6 +120,11 @@ def test_numbers_of_64_bits_keep_all_digits() -> None:
     assert (answer.revision, answer.cas, answer.replayed) == (2**64 - 1, None, False)
 
 
+def test_an_entry_tells_whether_it_was_only_tried() -> None:
+    assert not entry_of(ENTRY).dry_run
+    assert entry_of({**ENTRY, "dry_run": True}).dry_run
+
+
 def test_answers_are_read_with_what_is_in_them() -> None:
     text = '{"succeeded":true,"revision":"7","index":1,"results":[{"op":"get","key":"a","entry":null},'
     text += '{"op":"insert","key":"b","revision":"7","cas":"7"},{"op":"txn","succeeded":false,"results":[]}]}'
