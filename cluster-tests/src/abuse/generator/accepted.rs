@@ -1,6 +1,7 @@
 //! Whether nodes take the dear requests: one that is refused as it stands makes no work, and its wave shows nothing.
 //!
-//! Owns the preparation of what they look into, and the judgement of one answer to each. Never asks twice what was answered.
+//! Owns the preparation of what they look into, and the judgement of one answer to each. Never asks twice what was answered, but where the node
+//! was busy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,11 +26,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 const SHOWN: usize = 300;
 
 /// Writes the document that dear requests look into, and asks each dear request of these waves once, as a tenant may. Names those that a node
-/// does not take.
+/// does not take, and nothing else where the document could not be written: what looks into it would find nothing.
 pub async fn not_taken(field: &Field, waves: &[Wave], list_bytes: usize) -> Vec<String> {
-    let tenant = field.token_of(Caller::Tenant);
-    let list = Way::Http1.by(list_of(list_bytes), tenant);
-    list.send(field.nodes[0]).await.expect("an answer").expect_success();
+    if let Err(why) = write_list(field, list_bytes).await {
+        return vec![format!("the document for dear requests is not written: {why}")];
+    }
     let dear = waves.iter().filter(|wave| wave.shape == Shape::Dear).flat_map(|wave| &wave.combinations);
     let operations = dear.map(|one| &one.operation).filter(|operation| operation.has_dear());
     let operations: BTreeMap<_, _> = operations.map(|one| ((one.way, one.name.as_str()), &**one)).collect();
@@ -40,6 +41,21 @@ pub async fn not_taken(field: &Field, waves: &[Wave], list_bytes: usize) -> Vec<
         }
     }
     all
+}
+
+/// Writes the document. Nodes serve honest clients meanwhile, and may be busy for a moment.
+async fn write_list(field: &Field, bytes: usize) -> Result<(), String> {
+    let request = Way::Http1.by(list_of(bytes), field.token_of(Caller::Tenant));
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        match request.send_within(field.nodes[0], ANSWER_MAX).await {
+            Ok(answer) if answer.is_success() => return Ok(()),
+            Ok(answer) => last = said_in(&Told::from(answer)),
+            Err(error) => last = error.to_string(),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(last)
 }
 
 async fn ask(field: &Field, operation: &Operation) -> Result<(), String> {
@@ -54,8 +70,7 @@ async fn ask(field: &Field, operation: &Operation) -> Result<(), String> {
             Ok(Err(error)) => last = error.to_string(),
             Ok(Ok(told)) if is_taken(&told) => return Ok(()),
             Ok(Ok(told)) => {
-                let said = String::from_utf8_lossy(&told.body[..told.body.len().min(SHOWN)]);
-                last = format!("status {}, code {:?}: {said}", told.status, told.code);
+                last = said_in(&told);
                 if !told.is_refusal() {
                     break;
                 }
@@ -64,6 +79,12 @@ async fn ask(field: &Field, operation: &Operation) -> Result<(), String> {
         tokio::time::sleep(PAUSE).await;
     }
     Err(last)
+}
+
+/// The answer in words, as far as it is shown.
+fn said_in(told: &Told) -> String {
+    let said = String::from_utf8_lossy(&told.body[..told.body.len().min(SHOWN)]);
+    format!("status {}, code {:?}: {said}", told.status, told.code)
 }
 
 /// Tells whether a node did what was asked, or found in the state that it could not be done, or not with so little work.

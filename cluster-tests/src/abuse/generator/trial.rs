@@ -48,7 +48,8 @@ impl Turn {
 
 /// Carries out waves on a cluster among honest clients, adds to the coverage, and reports each wave with the quiet moments around it. Returns
 /// failures in words: dear requests that nodes do not take, faults that they answered, and resources that were not given back. Ends with the
-/// first wave that leaves something behind: what the next ones take could not be told from it, and no moment after it is quiet.
+/// first wave that leaves something behind, or before all of them if the look at dear requests does: what the next ones take could not be told
+/// from it, and no moment after it is quiet.
 pub async fn run(
     field: &Field,
     waves: &[Wave],
@@ -58,8 +59,13 @@ pub async fn run(
     coverage: &mut Coverage,
     mut tell: impl FnMut(&Wave, &Measured, Quiet),
 ) -> Vec<String> {
-    let mut wrong = not_taken(field, waves, size.largest).await;
+    // Measured before anything dear is asked for: watches and searches that are dropped half-way take a moment to be gone.
     let (rest, notes) = (field.rest(REST).await, Arc::<Notes>::default());
+    let mut wrong = not_taken(field, waves, size.largest).await;
+    if let Err(left) = field.comes_back(&rest).await {
+        wrong.push(format!("one dear request of each operation: not given back: {left}"));
+        return wrong;
+    }
     let mut before = quiet(field, size, honest, processes).await;
     for wave in waves {
         let underway = wave.begin(field, size, &notes);
