@@ -65,12 +65,12 @@ impl Load<'_> {
     pub fn start(&self) -> Honest {
         let (seen, mut tasks) = (Arc::new(Seen { term: AtomicU64::new(1), ..Seen::default() }), JoinSet::new());
         let client = |number: usize| {
-            // Each caller has clients of every protocol.
-            let (from, token) = self.callers[number / self.ways.len() % self.callers.len()];
+            let (caller, way) = places(number, self.callers.len(), self.ways.len());
+            let (from, token) = self.callers[caller];
             Client {
                 from,
                 nodes: self.nodes.to_vec(),
-                way: self.ways[number % self.ways.len()],
+                way: self.ways[way],
                 token: token.map(str::to_owned),
                 next: number,
                 connection: None,
@@ -81,13 +81,20 @@ impl Load<'_> {
             tasks.spawn(keep_session(client(number)));
         }
         for number in 0..self.writers {
-            tasks.spawn(write(client(number), number, self.every));
+            tasks.spawn(write(client(self.sessions + number), number, self.every));
         }
         for number in 0..self.readers {
-            tasks.spawn(read(client(number), number, self.every));
+            tasks.spawn(read(client(self.sessions + self.writers + number), number, self.every));
         }
         Honest { seen, _tasks: tasks }
     }
+}
+
+/// The places of a client's caller and of its protocol, by its number among all clients. Clients with neighbouring numbers have different callers
+/// and protocols as far as there are so many, and with each turn of the protocols callers move on by one: few writers do not all share one caller,
+/// and no caller keeps to one protocol.
+fn places(number: usize, callers: usize, ways: usize) -> (usize, usize) {
+    ((number + number / ways) % callers, number % ways)
 }
 
 /// Honest clients at work; dropping them ends them.
@@ -203,5 +210,25 @@ async fn write(mut client: Client, number: usize, every: Duration) {
                 client.seen.missed.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn neighbours_have_different_callers_and_each_caller_comes_to_every_protocol() {
+        let (callers, ways) = (8, 4);
+        for begin in 0..callers * ways {
+            let neighbours = (begin..begin + ways).map(|number| places(number, callers, ways));
+            let (from, by): (BTreeSet<_>, BTreeSet<_>) = neighbours.unzip();
+            assert_eq!((from.len(), by.len()), (ways, ways), "from client {begin}");
+        }
+        let all: BTreeSet<_> = (0..callers * ways).map(|number| places(number, callers, ways)).collect();
+        assert_eq!(all.len(), callers * ways);
+        assert_eq!(places(5, 1, 1), (0, 0));
     }
 }
