@@ -4,10 +4,10 @@
 //! by the entries alone that it looks at; what a node does with such ones stands in `dear` and `lanes` of `quorate_node_replica`.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use cluster_harness::drive::client::Nodes;
@@ -294,8 +294,7 @@ struct Shared {
     is_over: AtomicBool,
     /// The leader; nobody has the number 0.
     leader: AtomicU64,
-    /// Searches that are under way.
-    searching: AtomicUsize,
+    searching: Mutex<Searching>,
     decided: Mutex<Vec<Decided>>,
     met: Mutex<BTreeMap<&'static str, u64>>,
     lock: Mutex<Held>,
@@ -311,6 +310,37 @@ impl Shared {
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
+
+    /// Gives the number of a search that begins.
+    fn begin_search(&self) -> u64 {
+        let mut searching = self.searching.lock();
+        searching.begun += 1;
+        let number = searching.begun;
+        searching.under_way.insert(number);
+        number
+    }
+
+    fn end_search(&self, number: u64) {
+        self.searching.lock().under_way.remove(&number);
+    }
+
+    fn under_way(&self) -> BTreeSet<u64> {
+        self.searching.lock().under_way.clone()
+    }
+
+    /// The leader, if one is known.
+    fn leader(&self) -> Option<u64> {
+        Some(self.leader.load(Ordering::Relaxed)).filter(|leader| *leader != 0)
+    }
+}
+
+/// The searches that clients ask for.
+#[derive(Default)]
+struct Searching {
+    /// The number of the last one.
+    begun: u64,
+    /// Those that are not answered yet.
+    under_way: BTreeSet<u64>,
 }
 
 /// The holder of the lock, as far as clients know.
@@ -354,10 +384,10 @@ struct Lane {
     asked: u64,
 }
 
-/// An answer, and whether the node that gave it led, as far as is known.
+/// An answer, and whether the node that gave it led; `None` where it is not known that one node led from the request to the answer.
 struct Told {
     answer: Answer,
-    by_leader: bool,
+    by_leader: Option<bool>,
 }
 
 impl Lane {
@@ -400,16 +430,18 @@ impl Lane {
     /// Asks for a search, now and then twice under one request id.
     async fn search(&mut self, path: &'static str, body: &Value, what: What) -> Found {
         let request = self.named(Request::post(path, body.to_string()));
-        self.shared.searching.fetch_add(1, Ordering::Relaxed);
+        let number = self.shared.begin_search();
         let told = self.decide(&request, SEARCH_MAX).await;
-        self.shared.searching.fetch_sub(1, Ordering::Relaxed);
+        self.shared.end_search(number);
         let Told { answer, by_leader } = told?;
         let decided = Decided::of(what, &answer)?;
         if !decided.is_success {
             return Err(refused(&answer));
         }
         if decided.number("examined") >= DEAR_FROM as u64 {
-            self.shared.meet(if by_leader { THROUGH_LEADER } else { THROUGH_FOLLOWER });
+            if let Some(by_leader) = by_leader {
+                self.shared.meet(if by_leader { THROUGH_LEADER } else { THROUGH_FOLLOWER });
+            }
             if let Some(found) = decided.found() {
                 self.shared.meet(found);
             }
@@ -455,9 +487,10 @@ impl Lane {
         let mut number = 0_u64;
         while !self.shared.is_over() {
             number += 1;
-            let is_beside = self.shared.searching.load(Ordering::Relaxed) > 0;
+            let before = self.shared.under_way();
             self.succeed(Request::put(&key, number.to_string()), within).await?;
-            if is_beside {
+            // One search went on all the while.
+            if !before.is_disjoint(&self.shared.under_way()) {
                 self.shared.meet(BESIDE);
             }
             self.shared.written.lock().insert(key.clone(), number);
@@ -476,6 +509,10 @@ impl Lane {
             let Told { answer, .. } = self.decide(&acquire, within).await?;
             match answer.status {
                 200 => {
+                    let took = begun.elapsed();
+                    if took > within {
+                        return Err(format!("session {session} got the lock after {took:?}"));
+                    }
                     self.hold(&session, &answer, within).await?;
                     if was_held {
                         self.shared.meet(WAITED);
@@ -521,13 +558,8 @@ impl Lane {
     /// Asks for what succeeds, within this time.
     async fn succeed(&mut self, request: Request, within: Duration) -> Found {
         let request = self.named(request);
-        let begun = Instant::now();
         let Told { answer, .. } = self.decide(&request, within).await?;
-        match begun.elapsed() {
-            took if took > within => Err(format!("{} {} took {took:?}", request.method, request.target)),
-            _ if !answer.is_success() => Err(refused(&answer)),
-            _ => Ok(()),
-        }
+        if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
     }
 
     /// With a request id of its own.
@@ -536,15 +568,22 @@ impl Lane {
         request.request_id(&format!("{}-{}", self.name, self.asked)).header("Request-Timeout", TRY_MS.to_string())
     }
 
-    /// Asks one node after the other, until it is decided.
+    /// Asks one node after the other, until it is decided. An answer that comes later than `within` is a failure.
     async fn decide(&mut self, request: &Request, within: Duration) -> Result<Told, String> {
         let (begun, mut last) = (Instant::now(), "no answer".to_owned());
         while begun.elapsed() < within {
             let (node, address) = self.nodes.at(self.next);
             self.next += 1;
-            let by_leader = self.shared.leader.load(Ordering::Relaxed) == node;
+            let leader = self.shared.leader();
             match self.nodes.exchange(address, None, request, TRY).await {
-                Some((answer, _)) if is_decided(&answer) => return Ok(Told { answer, by_leader }),
+                Some((answer, _)) if is_decided(&answer) => {
+                    let took = begun.elapsed();
+                    if took > within {
+                        return Err(format!("{} {} took {took:?}", request.method, request.target));
+                    }
+                    let leader = leader.filter(|leader| self.shared.leader() == Some(*leader));
+                    return Ok(Told { answer, by_leader: leader.map(|leader| leader == node) });
+                }
                 Some((answer, _)) => last = refused(&answer),
                 None => "no answer".clone_into(&mut last),
             }
@@ -559,9 +598,9 @@ impl Lane {
     }
 }
 
-/// Tells whether nobody has to ask again. A quota that is exceeded is decided, too.
+/// Tells whether nobody has to ask again. A quota that is exceeded is decided, too, and a fault of a node ends the story.
 fn is_decided(answer: &Answer) -> bool {
-    !matches!(answer.status, 429 | 500..) || answer.status == 507
+    !matches!(answer.status, 429 | 502..) || answer.status == 507
 }
 
 fn refused(answer: &Answer) -> String {
