@@ -44,7 +44,7 @@ pub struct LeaderHint {
     pub leader_id: Option<u64>,
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Its answer.

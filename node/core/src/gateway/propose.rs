@@ -80,8 +80,8 @@ fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
     }
 }
 
-/// The work of a command at all nodes. What is known of it is charged to its account at the beginning, so that the next request of the account sees
-/// it, and once it was decided what it took beyond that. Who hangs up has paid for the beginning.
+/// The work of a command at all nodes. The part that is known is charged to its account at the beginning, so that the next request of the account
+/// sees it, and the rest once it was decided. A caller that hangs up has paid for the beginning.
 struct Work<'a> {
     caller: &'a Caller<'a>,
     /// The bytes that were charged.

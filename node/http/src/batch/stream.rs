@@ -157,7 +157,7 @@ where
         matches!(self.phase, Phase::Reading)
     }
 
-    /// Whether another line may be started. Where others of its account have too many under way, or it has had more than its share of the
+    /// Tells whether another line may be started. If others of its account have too many under way, or it has had more than its share of the
     /// processors, there are some here as well, and this is asked again once one of them is done.
     fn has_room(&self) -> bool {
         let under_way = self.under_way.len();

@@ -337,7 +337,7 @@ pub async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
     tokio::time::resume();
-    // What was due has had its turn once somebody else has.
+    // Tasks that were due have had their turn once another one has.
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
 

@@ -309,9 +309,9 @@ pub struct Permit {
     cost: AtomicUsize,
     /// The part of it that is counted on an account: nothing or all, and nothing while it waits.
     counted: Mutex<Option<HeldShare>>,
-    /// Of its account; see [`Permit::hold`].
+    /// Its turn among those of its account; see [`Permit::hold`].
     turn: Mutex<Option<Turn>>,
-    /// Of large bodies; see [`Permit::hold_large`].
+    /// Its turn among large bodies; see [`Permit::hold_large`].
     large: Mutex<Option<Turn>>,
 }
 

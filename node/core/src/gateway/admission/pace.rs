@@ -1,10 +1,10 @@
 //! The processors between accounts: while requests come faster than the threads that serve them can take, an account gets no more of the
 //! processors than any other.
 //!
-//! Owns how much time of the processors was taken on behalf of each account of late, and how much may be. What a connection costs before its
+//! Owns how much time of the processors was taken on behalf of each account of late, and how much may be. The cost of a connection before its
 //! request is known (a head, a body, frames) counts like the rest, and so does what is done elsewhere for a request: scans, and the apply of
 //! commands. An account that took more than its share owes the rest. Its connections wait until what they took themselves has come back;
-//! no more work is begun elsewhere for it until all has. Where nothing is late nobody is held up; where one account alone asks, only until the
+//! no more work is begun elsewhere for it until all has. Nobody is held up while nothing is late; an account that alone asks, only until the
 //! queue of the threads has come round. Never knows what the work is.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 const WINDOW: Duration = Duration::from_millis(10);
 const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
 
-/// What an account that asks for little may take at once after a pause, however many accounts there are.
+/// Time that an account which asks for little may take at once after a pause, however many accounts there are.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// No connection waits for longer for what connections took. A session may hang on it.
@@ -76,11 +76,11 @@ pub struct Pace {
     pub held_up: AtomicUsize,
 }
 
-/// What one account takes.
+/// The time that one account takes.
 #[derive(Debug)]
 pub struct Share {
     pace: Arc<Pace>,
-    /// What its connections took.
+    /// The time that its connections took.
     by_connections: Debt,
     /// All that was taken for it.
     in_all: Debt,
@@ -98,7 +98,7 @@ pub struct Share {
 struct Debt(AtomicU64);
 
 impl Debt {
-    /// Adds what takes this long to come back. What came back before is there for no more than `saved`, and nothing lasts longer than `most`.
+    /// Adds what takes this long to come back. No more than `saved` is there of what came back before, and nothing lasts longer than `most`.
     fn add(&self, price: u64, now: u64, saved: u64, most: Duration) {
         let latest = now + most.as_nanos() as u64;
         let paid_after = |paid_at: u64| Some(paid_at.max(now.saturating_sub(saved)).saturating_add(price).min(latest));
@@ -112,12 +112,12 @@ impl Pace {
         let [most, due] = [FREE, u64::MAX].map(AtomicU64::new);
         let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
         let (late_elsewhere, held_up) = (AtomicU64::new(0), AtomicUsize::new(0));
-        // Who comes first has something saved up, too.
+        // An account that comes first has something saved up, too.
         let born = Instant::now().checked_sub(DEBT_MAX).unwrap_or_else(Instant::now);
         Arc::new(Self { born, most, due, all, late_elsewhere, look, at_work, held_up })
     }
 
-    /// That of an account.
+    /// The share of an account.
     pub fn share(self: &Arc<Self>) -> Share {
         let (by_connections, in_all) = Default::default();
         let [first_connection, first_request] = [(); 2].map(|()| Arc::new(Semaphore::new(1)));
@@ -181,7 +181,7 @@ impl Pace {
         self.all.load(Ordering::Relaxed) / LEAST_PART / accounts.max(1) as u64
     }
 
-    /// What each account may take now in a window.
+    /// The time that each account may take now in a window.
     fn most(&self, now: Instant) -> u64 {
         let most = self.most.load(Ordering::Relaxed);
         let overdue = self.due.load(Ordering::Relaxed).saturating_add(OVERDUE.as_nanos() as u64);
@@ -231,7 +231,7 @@ impl Share {
         self.add(took, false);
     }
 
-    /// Where nobody is held up nothing is owed.
+    /// Nothing is owed while nobody is held up.
     fn add(&self, took: Duration, by_connection: bool) {
         let now = Instant::now();
         let most = self.pace.most(now);

@@ -1,7 +1,7 @@
 //! Work that takes no more of the processors than its account may.
 //!
-//! Owns when a connection, and what runs beside it, is polled, and how long a request waits before more is begun for it elsewhere. What holds
-//! a place that others wait for is never held up: see [`hold_awake`]. Never decides how much an account may take: [`super::pace`] does.
+//! Owns when a connection, and what runs beside it, is polled, and how long a request waits before more is begun for it elsewhere. Never holds up
+//! what holds a place that others wait for: see [`hold_awake`]. Never decides how much an account may take: [`super::pace`] does.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -118,7 +118,7 @@ impl<F: Future> Future for Paced<F> {
     }
 }
 
-/// What is being polled, until it is dropped; then what it was polled by.
+/// The work that is being polled, until this is dropped; then the work that polled it.
 struct Inner(Option<Arc<AtomicUsize>>);
 
 impl Inner {

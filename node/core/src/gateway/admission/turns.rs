@@ -1,8 +1,8 @@
 //! Turns: while a node has more to do than it can do at once, callers take turns, whoever has more requests.
 //!
 //! Owns how many requests of each account are at work, and those that wait for their turn. An account is an address until a connection has
-//! shown whose it is ([`ConnectionAccount`]). Requests with large bodies have turns of their own, since each takes as long as hundreds of others. Where
-//! one account alone asks, or little is at work, nobody waits, and a request costs a few atomic operations. Never refuses a request, and never
+//! shown whose it is ([`ConnectionAccount`]). Requests with large bodies have turns of their own, since each takes as long as hundreds of others. Nobody
+//! waits while one account alone asks, or little is at work, and a request costs a few atomic operations then. Never refuses a request, and never
 //! knows what it does.
 
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub struct Turns {
     point: Arc<Work>,
     scan: Arc<Work>,
     large: Arc<Work>,
-    /// What each account takes of the processors.
+    /// The time of the processors that each account takes.
     pub pace: Arc<Pace>,
     lanes: AliveTable<Account, Lanes>,
     /// Those of accounts that owe time of the processors although their last connection has ended: the next one finds them.
@@ -44,7 +44,7 @@ pub struct Lanes {
     point: Arc<Lane>,
     scan: Arc<Lane>,
     large: Arc<Lane>,
-    /// What it takes of the processors.
+    /// The time of the processors that it takes.
     pub share: Share,
 }
 
