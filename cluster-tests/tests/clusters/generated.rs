@@ -16,14 +16,15 @@ const ROOT: &str = "7c2e3c0b6a6f4a0cb7a2f5e1c9d8b7a65f0d3c0b6a6f4a0c";
 const AMOUNT: Amount = Amount { large: 6, large_bytes: 200_000, small: 300 };
 const SIZE: Size = Size {
     connections: 0,
-    largest: 128 * 1_024,
+    // A dear request grows with it, and an account whose requests are dear has them begin one by one.
+    largest: 48 * 1_024,
     short: 16 * 1_024,
     drop_every: Duration::from_millis(100),
     // Nothing is compared here.
     quiet: Duration::ZERO,
     hold: Duration::from_millis(300),
-    // A wave lasts that long where somebody else has the processors.
-    hold_max: Duration::from_secs(30),
+    // A wave lasts that long where somebody else has the processors, or where each of its requests waits for those before.
+    hold_max: Duration::from_secs(60),
     niceness: NICENESS,
 };
 /// The memory that a node may take, bytes: as much as for what clients send and do not read.

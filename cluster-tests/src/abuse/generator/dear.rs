@@ -32,7 +32,9 @@ pub fn dear_request(name: &str, usual: &Request) -> Option<Request> {
         "get /v1/kv/{key}" => Request::get(format!("/v1/kv/{LARGE}0")),
         // All that was changed is looked through for a key that nobody has changed.
         "get /v1/audit" => Request::get("/v1/audit?key=x/none&limit=1000"),
-        "get /v1/watch" => Request::get("/v1/watch?prefix=x&from=1&prev=true&where=n%20lt%200"),
+        "get /v1/watch" => Request::get(
+            "/v1/watch?prefix=x&from=1&prev=true&where=%5B%7B%22field%22:%22n%22,%22op%22:%22lt%22,%22value%22:0%7D%5D",
+        ),
         "put /v1/kv/{key}" => Request::put(&format!("{LIST}{NEVER}"), "1"),
         "delete /v1/kv/{key}" => Request::new("DELETE", format!("/v1/kv/{LIST}{NEVER}")),
         "patch /v1/kv/{key}" => Request::new("PATCH", format!("/v1/kv/{LIST}"))
