@@ -98,10 +98,12 @@ impl Hostile {
     async fn ask(&self, request: Request, at_once: usize) -> io::Result<()> {
         let Combination { operation, shape, .. } = &self.combination;
         let request = self.shown(request);
+        // One first, which shows that it is met: where an account has had more than its share, many at once are answered one after the other.
+        let mut count = 1;
         loop {
             let mut asker = Asker::open(operation.way, self.from, self.to).await?;
             loop {
-                let asking = asker.ask_at_once(&request, at_once);
+                let asking = asker.ask_at_once(&request, count);
                 let answered = match operation.lasts {
                     true => tokio::time::timeout(LISTEN, asking).await,
                     false => Ok(asking.await),
@@ -119,6 +121,7 @@ impl Hostile {
                     self.notes.accuse(&self.combination, told);
                 }
                 self.meet();
+                count = at_once;
             }
             self.meet();
         }
