@@ -282,7 +282,14 @@ mod tests {
             let body = dear.body.as_deref().unwrap_or_default();
             match name {
                 "get /v1/kv/{key}" | "get /v1/audit" => {}
-                "get /v1/watch" | "put /v1/kv/{key}" | "delete /v1/kv/{key}" => {
+                "get /v1/watch" => {
+                    let (_, condition) = dear.target.rsplit_once('=').expect("a condition is last");
+                    let marks = [("%5B", "["), ("%5D", "]"), ("%7B", "{"), ("%7D", "}"), ("%22", "\"")];
+                    let text = marks.iter().fold(condition.to_owned(), |text, (mark, is)| text.replace(mark, is));
+                    let json = Json::parse(text.as_bytes()).expect("it is JSON");
+                    assert!(!Criteria::read(&json, "").expect("a condition").is_empty());
+                }
+                "put /v1/kv/{key}" | "delete /v1/kv/{key}" => {
                     let (_, condition) = dear.target.rsplit_once('=').expect("a condition is last");
                     typed_criteria(&condition.replace("%20", " ")).expect("a condition");
                 }
