@@ -27,7 +27,7 @@ use crate::address::{CLIENTS, address};
 use crate::host_network;
 use crate::world::{CLIENT_PORT, World};
 
-/// Entries that each search looks at, and as many of them as make it dear whatever it looks for.
+/// Entries that each search looks at; a search of [`DEAR_FROM`] of them is dear for any criteria.
 const JOBS: usize = 4_200;
 const DEAR_FROM: usize = DEAR_BYTES.div_ceil(LOOK_BYTES);
 const _: () = assert!(JOBS > DEAR_FROM + PHASES * REMOVALS * REMOVED);
@@ -61,7 +61,7 @@ const SMALL_MAX: [Duration; PHASES] = [Duration::from_secs(3), Duration::from_se
 const SEARCH_MAX: Duration = Duration::from_secs(60);
 /// How long all of a phase may take, milliseconds.
 const PHASE_MAX: u64 = 240_000;
-/// After so many milliseconds of its phase the leader dies, and comes back.
+/// Milliseconds from the beginning of its phase to the death of the leader, which then comes back.
 const DIES_AFTER: Range<u64> = 10..300;
 const DOWN_FOR: u64 = 1_000;
 /// For how long a session holds the lock, and rests, milliseconds; and how long its place in the queue keeps.
@@ -362,7 +362,7 @@ struct Decided {
 /// A request to the log, as the model has it.
 #[derive(Debug, Clone, Copy)]
 enum What {
-    /// A claim of at most so many new jobs, those with the greatest numbers first.
+    /// A claim of up to this many new jobs, those with the greatest numbers first.
     Claim(usize),
     /// A change of all new jobs from this number on.
     Update(u64),
@@ -562,7 +562,7 @@ impl Lane {
         if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
     }
 
-    /// With a request id of its own.
+    /// Gives a request an id of its own.
     fn named(&mut self, request: Request) -> Request {
         self.asked += 1;
         request.request_id(&format!("{}-{}", self.name, self.asked)).header("Request-Timeout", TRY_MS.to_string())

@@ -19,7 +19,7 @@ use crate::abuse::way::Way;
 
 /// How long an answer is waited for.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
-/// How long one is waited for that may come late, or goes on: what is wrong with a request is told at once.
+/// Longest wait for an answer that may come late, or goes on. A refusal of the form of a request comes at once.
 const LASTS: Duration = Duration::from_millis(300);
 /// How often a request is sent to a node that is busy, and the time between.
 const TRIES: usize = 10;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::places::{LARGE, LIST};
 use cluster_harness::http::Request;
 
-/// Criteria that no entry of ours meets, in a group: each is looked at for each entry. With the group they are as many as there may be.
+/// Criteria that no entry of ours meets, in a group. A search evaluates all of them for each entry. With the group they are the most allowed.
 const CRITERIA: usize = 63;
 /// Operations of a bulk, and lines of a stream. Each is parsed and judged by itself.
 const OPS: usize = 32;
@@ -20,7 +20,7 @@ const SESSIONS: u64 = 1_000;
 /// Tasks of one request.
 const TASKS: usize = 1_000;
 
-/// Writes the document for conditions and patches, of about so many bytes.
+/// Makes the request that writes the document for conditions and patches; `bytes` is about its length.
 pub fn list_of(bytes: usize) -> Request {
     Request::put(LIST, format!("{{\"a\":[{}]}}", vec!["0"; bytes / 2].join(",")))
 }

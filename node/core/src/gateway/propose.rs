@@ -26,7 +26,7 @@ const COMMAND: Duration = Duration::from_micros(10);
 /// Time of a processor for each byte that is counted: a step takes about 5 ns, and counts as two.
 const BYTE: Duration = Duration::from_nanos(3);
 
-/// Nodes of most clusters. Each of them applies the command, whichever was asked.
+/// Number of nodes in most clusters. Each node applies every command.
 const NODES: u32 = 3;
 
 /// The answer is not of the kind of what was asked, by another build perhaps: it was decided, and how cannot be told.

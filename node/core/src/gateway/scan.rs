@@ -1,6 +1,6 @@
 //! Work that may take long, on the state or on a long body: on blocking threads, a few at a time.
 //!
-//! Owns the places, and what that costs an account. The work that is done there bounds itself: it goes on when whoever asked for it is gone.
+//! Owns the places, and what that costs an account. The work there bounds itself, and goes on when its caller is gone.
 
 use std::io;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pin_project! {
     }
 }
 
-/// The longest time that a connection waits in line. Whoever looks whether it still gets on must not take it for a stalled one.
+/// Longest wait of a connection in line. The monitor of connections must not take it for a stalled one.
 const IN_LINE_MAX: Duration = Duration::from_secs(1);
 
 /// Until a connection may go on. Then it is the first of its account, until it was polled, unless the line was too long.
@@ -103,7 +103,7 @@ impl<F: Future> Future for Paced<F> {
             if this.pause.is_none() && this.lanes.1.share.pause(now).is_some() {
                 *this.pause = Some(Box::pin(connection_in_line(Arc::clone(&this.lanes.1))));
             }
-            // One that waits goes on waiting, whatever woke it up.
+            // Something else than the end of its wait may have woken it up.
             if let Some(pause) = this.pause {
                 first = std::task::ready!(pause.as_mut().poll(cx));
                 now = Instant::now();
@@ -133,12 +133,12 @@ impl Drop for Inner {
     }
 }
 
-/// Keeps what is being polled from being held up, until it is dropped.
+/// Keeps a future from being held up, until this is dropped.
 #[derive(Debug)]
 pub struct HeldAwake(Option<Arc<AtomicUsize>>);
 
-/// Has nothing hold up what is being polled while it waits for a place that others wait for, too, or holds it: such a place is given to whoever
-/// waited longest, and would go unused while that one is held up.
+/// Keeps the future that is being polled from being held up, for as long as it waits for a place of all callers or holds it. Such a place goes to
+/// the longest waiter, and nobody could use it while that one is held up.
 pub fn hold_awake() -> HeldAwake {
     let held = HELD.with_borrow(Clone::clone);
     if let Some(held) = &held {
@@ -156,7 +156,7 @@ impl Drop for HeldAwake {
 }
 
 /// Waits until an account has paid for all that was done for it, before a request of it begins; no longer than until the deadline. Returns whether
-/// that was in time. Whoever waits here holds nothing that others wait for.
+/// that was in time. A caller must not hold anything here that others wait for.
 pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) -> bool {
     let share = &lanes.share;
     if share.pause_elsewhere(Instant::now()).is_none() {

@@ -21,7 +21,7 @@ use crate::gateway::admission::request_class::RequestClass;
 use crate::limits;
 use crate::metrics::{MetricsSource, Sample};
 
-/// Most accounts without a connection of which it is kept what they owe. Each has its debt from work that it had done within a second.
+/// Most accounts without a connection whose debts are kept. Each debt is of work done within the last second.
 const OWING_MAX: usize = 256;
 
 /// The turns of a node: of work on keys, of scans, and of large bodies. What keeps others alive, such as the renewal of a session, waits
@@ -197,7 +197,7 @@ impl Turns {
         self.leave(lanes);
     }
 
-    /// A connection is not on these any more. They are kept for as long as they owe, or whoever connects anew would owe nothing.
+    /// Takes a connection off these. Their debt is kept until it is paid: an account must not lose it by connecting anew.
     fn leave(&self, lanes: Arc<Lanes>) {
         let now = Instant::now();
         if !lanes.share.owes(now) {
@@ -417,7 +417,7 @@ mod tests {
         assert!(!owes(&one.is(user("bob"))));
         assert!(owes(&one.is(user("ann"))), "nor by being somebody else meanwhile");
         drop(one);
-        // Whoever owes little pushes nobody out who owes much.
+        // Small debts push out no large one.
         for number in 0..2 * OWING_MAX {
             let other = connection(&turns, 1);
             let lanes = other.is(user(&number.to_string()));
