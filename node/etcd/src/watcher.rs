@@ -15,12 +15,11 @@ use quorate_feed::{Pulled, RecentChange, Watch};
 use quorate_machine::query::{ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ReadPosition, StateFault};
 use quorate_machine::types::{Entry, Key, Revision};
 use quorate_node_core::gateway::admission::accounts::Held;
-use quorate_node_core::gateway::admission::answer_memory::Share;
 use quorate_node_core::gateway::admission::shares::LentPlace;
 use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::call::Call;
 use quorate_node_core::gateway::caller::Watching;
-use quorate_node_core::gateway::watch::{self, Versions};
+use quorate_node_core::gateway::watch::{self, Reader, Versions};
 use quorate_node_core::limits;
 use quorate_node_core::metrics::WatchSource;
 
@@ -50,8 +49,7 @@ pub struct Watcher {
     /// The same, of all.
     pub place: LentPlace,
     api: Arc<Api>,
-    /// What its account holds of answers that were not taken.
-    share: Arc<Share>,
+    reader: Reader,
     watch: Watch,
     /// What it shows.
     pub view: View,
@@ -84,8 +82,8 @@ impl Watcher {
         (counted, place): (Option<Held>, LentPlace),
     ) -> Self {
         let (pulled, reading, events, bytes, last) = Default::default();
-        let (api, share) = (Arc::clone(&call.api), call.answer_share());
-        Self { _counted: counted, place, api, share, watch, view, watching, pulled, reading, events, bytes, last }
+        let (api, reader) = (Arc::clone(&call.api), Reader::of(call));
+        Self { _counted: counted, place, api, reader, watch, view, watching, pulled, reading, events, bytes, last }
     }
 
     /// What comes next.
@@ -157,7 +155,7 @@ impl Watcher {
             bytes_max: limits::WATCH_CHUNK_BYTES,
             looked_at_max: limits::WATCH_LOOKED_AT_MAX,
         };
-        self.reading = Some(watch::read(&self.api, &self.share, move |backend| backend.changes(&query)));
+        self.reading = Some(self.reader.read(move |backend| backend.changes(&query)));
     }
 
     fn take_page(&mut self, page: ChangesPage) {

@@ -354,10 +354,7 @@ impl Call {
     /// Waits until its account has paid for what was done for it, where that is more than its share of the processors: before the request holds
     /// anything that others wait for.
     async fn pay(&self) -> Result<(), Failure> {
-        let is_held_up = matches!(self.permit.class(), RequestClass::Point | RequestClass::Scan)
-            && self.connection_account.is_paced
-            && self.lanes().share.pause_elsewhere(Instant::now()).is_some();
-        if !is_held_up {
+        if !self.owes() {
             return Ok(());
         }
         let Some(_waiting) = self.wait() else {
@@ -367,6 +364,34 @@ impl Call {
             true => Ok(()),
             false => Err(Self::no_turn()),
         }
+    }
+
+    /// The same once it has its turns, which it gives back meanwhile: before more is begun for it, and while it holds nothing that others wait for.
+    pub async fn pay_again(&self) -> Result<(), Failure> {
+        if !self.owes() {
+            return Ok(());
+        }
+        self.pay().await?;
+        self.take_turn().await?;
+        self.take_large_turn(self.body_permit.bytes()).await
+    }
+
+    /// Ends a part of it: the room for the values of that part is free again. Then waits until its account has paid for it.
+    pub async fn end_part(&self) -> Result<(), Failure> {
+        drop(self.values_room.lock().take());
+        self.pay_again().await
+    }
+
+    /// Whether it may be held up: not at the port of operators.
+    pub fn is_paced(&self) -> bool {
+        self.connection_account.is_paced
+    }
+
+    /// Whether it has to wait until its account has paid.
+    pub fn owes(&self) -> bool {
+        matches!(self.permit.class(), RequestClass::Point | RequestClass::Scan)
+            && self.is_paced()
+            && self.lanes().share.pause_elsewhere(Instant::now()).is_some()
     }
 
     /// Goes on as a scan, where its message shows that it looks for what it is about: gives its place and its turn back, and waits for those

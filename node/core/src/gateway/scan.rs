@@ -48,9 +48,16 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
-    let _awake = hold_awake();
     call.lanes().share.spend(AT_LEAST);
-    let place = in_time(call, Arc::clone(places).acquire_owned()).await?;
+    let mut held = held_place(call, places).await?;
+    // Others of its account, behind which it waited, were more work than was known then. It comes back once at most: whoever always owes is to
+    // get through, too.
+    if call.owes() {
+        drop(held);
+        call.pay_again().await?;
+        held = held_place(call, places).await?;
+    }
+    let (_awake, place) = held;
     let (backend, turns, lanes) =
         (call.api.node.clone(), Arc::clone(&call.api.admission.turns), Arc::clone(call.lanes()));
     let done = threads(Box::new(move || {
@@ -102,9 +109,17 @@ pub async fn place_in_log<'a>(
     }
     call.caller().admit(call.deadline, wanted).await?;
     let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
+    // For those before it in its own line.
+    call.pay_again().await?;
     let _awake = hold_awake();
     let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
     Ok(Some(PlaceInLog { _awake, _of_all: of_all, _own: own }))
+}
+
+/// Waits for a place of all callers, and is awake while it does and while it holds it.
+async fn held_place(call: &Call, places: &Arc<Semaphore>) -> Result<(HeldAwake, OwnedSemaphorePermit), Failure> {
+    let awake = hold_awake();
+    Ok((awake, in_time(call, Arc::clone(places).acquire_owned()).await?))
 }
 
 /// Waits for a place until the deadline.

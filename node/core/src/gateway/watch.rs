@@ -15,35 +15,72 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::backend::SharedNode;
 use crate::gateway::admission::answer_memory::Share;
+use crate::gateway::admission::paced::read_paid;
 use crate::gateway::admission::refusals::Amounts;
 use crate::gateway::admission::shares::LentPlace;
+use crate::gateway::admission::turns::Lanes;
 use crate::gateway::api::Api;
+use crate::gateway::call::Call;
 use crate::gateway::failure::Failure;
 use crate::limits;
 
-/// Reads where blocking is allowed, as soon as one of the few places is free; `None` where by then there is no room for what it would
-/// give. It goes on whether its watch is asked for more or not: one that waits for its reader must not keep a place from others.
-pub fn read<T: Send + 'static>(
-    api: &Api,
-    share: &Arc<Share>,
-    read: impl FnOnce(&SharedNode) -> Result<T, StateFault> + Send + 'static,
-) -> BoxFuture<'static, Result<Option<T>, StateFault>> {
-    let (places, backend, share) = (Arc::clone(&api.admission.watch_reads), api.node.clone(), Arc::clone(share));
-    let did_not_end =
-        |error: &dyn std::fmt::Display| StateFault::new(format!("the read of a watch did not end: {error}"));
-    let work = AbortOnDropHandle::new(watchdog::spawn(async move {
+/// Reads for the watches of a call.
+#[derive(Clone)]
+pub struct Reader {
+    api: Arc<Api>,
+    /// What its account holds of answers that were not taken.
+    share: Arc<Share>,
+    /// The account that pays.
+    lanes: Arc<Lanes>,
+    is_paced: bool,
+}
+
+impl Reader {
+    /// Reads for the account of a call.
+    pub fn of(call: &Call) -> Self {
+        let (api, share, lanes) = (Arc::clone(&call.api), call.answer_share(), Arc::clone(call.lanes()));
+        Self { api, share, lanes, is_paced: call.is_paced() }
+    }
+
+    /// Reads where blocking is allowed, as soon as its account has paid for what was done before, or has waited for long, and one of the few places is
+    /// free; `None` where by then there is no room for what it would give. It goes on whether its watch is asked for more or not: one that waits for its reader must
+    /// not keep a place from others.
+    pub fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&SharedNode) -> Result<T, StateFault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<Option<T>, StateFault>> {
+        let reader = self.clone();
+        let work = AbortOnDropHandle::new(watchdog::spawn(async move { reader.read_in_turn(read).await }));
+        Box::pin(async move { work.await.unwrap_or_else(|error| Err(did_not_end(&error))) })
+    }
+
+    async fn read_in_turn<T: Send + 'static>(
+        self,
+        read: impl FnOnce(&SharedNode) -> Result<T, StateFault> + Send + 'static,
+    ) -> Result<Option<T>, StateFault> {
+        if self.is_paced {
+            read_paid(&self.lanes).await;
+        }
+        let places = Arc::clone(&self.api.admission.watch_reads);
         let place = places.acquire_owned().await.expect("the semaphore is never closed");
-        if !share.has_room() {
+        if !self.share.has_room() {
             return Ok(None);
         }
         let done = background::patiently(move || {
             // Kept until it ends, even if the watch ends before.
             let _place = place;
-            read(&backend)
+            let Self { api, lanes, .. } = self;
+            let begun = watchdog::processor_time();
+            let done = read(&api.node);
+            api.admission.turns.charge(lanes, watchdog::processor_time().saturating_sub(begun));
+            done
         });
         done.await.unwrap_or_else(|error| Err(did_not_end(&error))).map(Some)
-    }));
-    Box::pin(async move { work.await.unwrap_or_else(|error| Err(did_not_end(&error))) })
+    }
+}
+
+fn did_not_end(error: &dyn std::fmt::Display) -> StateFault {
+    StateFault::new(format!("the read of a watch did not end: {error}"))
 }
 
 /// The versions of an entry around a change.

@@ -102,6 +102,9 @@ async fn carry_out(context: &RequestContext, mut course: Course) -> Result<Cours
     let id = RequestId(context.request_id());
     let mut made = context.answer_share().makes();
     while let Some(part) = course.part() {
+        if course.next > 0 {
+            context.end_part().await.map_err(|failure| course.stopped(failure))?;
+        }
         // For each part anew, or bulks would keep others from room as long as they take.
         let room = context.take_values_room_of_part(part.values_asked()).await;
         room.map_err(|failure| course.stopped(failure))?;

@@ -15,10 +15,8 @@ use quorate_machine::query::{
     ChangesPage, ChangesQuery, ChangesRead, FeedPosition, ListQuery, ListRead, ReadPosition, StateFault, WatchRange,
 };
 use quorate_machine::types::{Key, Revision, WallMillis};
-use quorate_node_core::gateway::admission::answer_memory::Share;
-use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::failure::Failure;
-use quorate_node_core::gateway::watch;
+use quorate_node_core::gateway::watch::Reader;
 use quorate_node_core::limits;
 
 use crate::watch::event::{self, Shown};
@@ -112,7 +110,7 @@ impl Initial {
 }
 
 /// Reads on from where the watch is.
-pub fn changes(api: &Arc<Api>, share: &Arc<Share>, watch: &Watch, view: &Arc<WatchView>) -> Reading {
+pub fn changes(reader: &Reader, watch: &Watch, view: &Arc<WatchView>) -> Reading {
     let query = ChangesQuery {
         after: watch.position(),
         range: watch.range().clone(),
@@ -124,7 +122,7 @@ pub fn changes(api: &Arc<Api>, share: &Arc<Share>, watch: &Watch, view: &Arc<Wat
         looked_at_max: limits::WATCH_LOOKED_AT_MAX,
     };
     let view = Arc::clone(view);
-    watch::read(api, share, move |backend| {
+    reader.read(move |backend| {
         let page = match backend.changes(&query)? {
             ChangesRead::Page(page) => page,
             ChangesRead::Compacted(at) => return Ok(Read::Compacted(at)),
@@ -169,7 +167,7 @@ fn events(page: &ChangesPage, view: &WatchView) -> Read {
 }
 
 /// Reads the next initial entries.
-pub fn initial(api: &Arc<Api>, share: &Arc<Share>, view: &Arc<WatchView>, initial: Initial) -> Reading {
+pub fn initial(reader: &Reader, view: &Arc<WatchView>, initial: Initial) -> Reading {
     let query = ListQuery {
         start: initial.start.clone(),
         end: initial.end.clone(),
@@ -181,7 +179,7 @@ pub fn initial(api: &Arc<Api>, share: &Arc<Share>, view: &Arc<WatchView>, initia
         reverse: false,
     };
     let view = Arc::clone(view);
-    watch::read(api, share, move |backend| {
+    reader.read(move |backend| {
         let page = match backend.list(&query)? {
             ListRead::Page(page) => page,
             ListRead::Compacted(at) => return Ok(Read::Compacted(at)),

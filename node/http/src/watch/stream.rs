@@ -16,10 +16,9 @@ use quorate_machine::document::{Steps, TooDear};
 use quorate_machine::limits::COMMAND_STEPS_MAX;
 use quorate_machine::query::{ReadPosition, StateFault};
 use quorate_machine::types::{Entry, Revision};
-use quorate_node_core::gateway::admission::answer_memory::Share;
 use quorate_node_core::gateway::api::Api;
 use quorate_node_core::gateway::call::Call;
-use quorate_node_core::gateway::watch::{self, Versions};
+use quorate_node_core::gateway::watch::{self, Reader, Versions};
 use quorate_node_core::limits;
 use quorate_node_core::metrics::WatchSource;
 use quorate_threads::background;
@@ -32,8 +31,7 @@ use crate::watch::sse::{self, Chunk, Source};
 /// A watch and where it is.
 pub struct WatchBody {
     api: Arc<Api>,
-    /// What its account holds of answers that were not taken.
-    share: Arc<Share>,
+    reader: Reader,
     watch: Watch,
     view: Arc<WatchView>,
     /// What is left of the initial entries.
@@ -66,7 +64,7 @@ impl WatchBody {
     pub fn new(call: &Call, watch: Watch, view: WatchView, initial: Option<Initial>) -> Self {
         Self {
             api: Arc::clone(&call.api),
-            share: call.answer_share(),
+            reader: Reader::of(call),
             watch,
             view: Arc::new(view),
             initial,
@@ -88,7 +86,7 @@ impl WatchBody {
             return Ok(read?.map_or(Step::Done, |read| self.take_read(read, out)));
         }
         if let Some(initial) = &self.initial {
-            self.work = Some(read::initial(&self.api, &self.share, &self.view, initial.clone()));
+            self.work = Some(read::initial(&self.reader, &self.view, initial.clone()));
             return Ok(Step::Done);
         }
         if !self.pulled.is_empty() {
@@ -116,7 +114,7 @@ impl WatchBody {
 
     /// Goes on from disk.
     fn read_on(&mut self) {
-        self.work = Some(read::changes(&self.api, &self.share, &self.watch, &self.view));
+        self.work = Some(read::changes(&self.reader, &self.watch, &self.view));
     }
 
     /// Takes what was read from disk.

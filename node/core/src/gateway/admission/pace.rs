@@ -49,9 +49,9 @@ const OVERDUE: Duration = Duration::from_millis(30);
 const LATE: Duration = Duration::from_micros(2_500);
 
 /// All accounts together have at least one part in so many of the threads' time, however late it is; the rest is for the log, other nodes
-/// and who asks for little. Under floods of cheap requests honest writes took 56 ms at a half of it, 40 ms at a quarter; those of all together hardly
-/// changed (`scripts/abuse parameters puts`).
-const LEAST_PART: u64 = 4;
+/// and who asks for little. Near saturation honest writes kept 44 to 53 % beside one account or two that repeat cheap requests with a quarter of it,
+/// and 53 to 59 % with an eighth (`scripts/abuse 'generated:HTTP/1.1, repeated'`).
+const LEAST_PART: u64 = 8;
 
 /// No bound.
 const FREE: u64 = u64::MAX;
@@ -72,7 +72,7 @@ pub struct Pace {
     look: AtomicU64,
     /// Accounts that were at work since the last look.
     at_work: AtomicUsize,
-    /// Connections, what belongs to them, and requests, that wait until their account has paid.
+    /// Connections, what belongs to them, requests, and reads of watches, that wait until their account has paid.
     pub held_up: AtomicUsize,
 }
 
@@ -91,6 +91,8 @@ pub struct Share {
     pub first_connection: Arc<Semaphore>,
     /// The same of its requests.
     pub first_request: Arc<Semaphore>,
+    /// The same of what its watches read on disk.
+    pub first_read: Arc<Semaphore>,
 }
 
 /// When all that was taken will have come back, in nanoseconds since its pace was born.
@@ -120,9 +122,9 @@ impl Pace {
     /// The share of an account.
     pub fn share(self: &Arc<Self>) -> Share {
         let (by_connections, in_all) = Default::default();
-        let [first_connection, first_request] = [(); 2].map(|()| Arc::new(Semaphore::new(1)));
+        let [first_connection, first_request, first_read] = [(); 3].map(|()| Arc::new(Semaphore::new(1)));
         let (pace, look) = (Arc::clone(self), AtomicU64::new(0));
-        Share { pace, by_connections, in_all, look, first_connection, first_request }
+        Share { pace, by_connections, in_all, look, first_connection, first_request, first_read }
     }
 
     /// Nanoseconds since it was made. A node does not run for centuries.
@@ -138,9 +140,11 @@ impl Pace {
         self.all.store(WINDOW_NANOS * threads as u64, Ordering::Relaxed);
         let (mut accounts, mut since, mut most_since) = (0, Instant::now(), 0);
         while !stop.is_cancelled() {
-            let due = Instant::now() + pause_after(accounts);
+            let pause = pause_after(accounts);
+            let due = Instant::now() + pause;
             self.due.store(self.nanos(due), Ordering::Relaxed);
-            tokio::time::sleep_until(due.into()).await;
+            // Not until `due`: where a test moves the time of tokio on, that is past for good.
+            tokio::time::sleep(pause).await;
             self.look.fetch_add(1, Ordering::Relaxed);
             let seen = self.at_work.swap(0, Ordering::Relaxed);
             most_since = seen.max(most_since);
@@ -158,8 +162,9 @@ impl Pace {
     /// Feels how late the threads of another runtime are that serves connections, too, for [`Self::watch`].
     pub async fn feel(self: Arc<Self>, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            let due = Instant::now() + pause_after(self.at_work.load(Ordering::Relaxed));
-            tokio::time::sleep_until(due.into()).await;
+            let pause = pause_after(self.at_work.load(Ordering::Relaxed));
+            let due = Instant::now() + pause;
+            tokio::time::sleep(pause).await;
             self.late_elsewhere.fetch_max(due.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
     }
@@ -333,7 +338,7 @@ mod tests {
     fn whoever_took_more_than_its_share_waits_until_it_has_paid_and_others_do_not() {
         let pace = late(5);
         let least = Duration::from_nanos(pace.most.load(Ordering::Relaxed));
-        assert_eq!(least, WINDOW / 20, "a fifth of a quarter of the time, and no less");
+        assert_eq!(least, WINDOW / 40, "a fifth of an eighth of the time, and no less");
         let (greedy, modest) = (pace.share(), pace.share());
         greedy.add(20 * least, true);
         modest.add(AT_ONCE, true);

@@ -34,7 +34,7 @@ pin_project! {
     }
 }
 
-/// Longest wait of a connection in line. The monitor of connections must not take it for a stalled one.
+/// Longest wait of a connection in line, and of a read for a watch. The monitor of connections must not take one for a stalled one.
 const IN_LINE_MAX: Duration = Duration::from_secs(1);
 
 /// Until a connection may go on. Then it is the first of its account, until it was polled, unless the line was too long.
@@ -164,6 +164,16 @@ pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) -> bool {
     }
     let waits = wait_in_line(lanes, &share.first_request, |now| share.pause_elsewhere(now));
     tokio::time::timeout_at(deadline.into(), waits).await.is_ok()
+}
+
+/// The same before a watch of it reads on disk, for no longer than [`IN_LINE_MAX`]: an account that always owes is to see its changes, too. Such reads have
+/// a line of their own, or a thousand watches that come back at once would stand before the requests of their account.
+pub async fn read_paid(lanes: &Arc<Lanes>) {
+    let share = &lanes.share;
+    if share.pause_elsewhere(Instant::now()).is_some() {
+        let waits = wait_in_line(lanes, &share.first_read, |now| share.pause_elsewhere(now));
+        let _in_time = tokio::time::timeout(IN_LINE_MAX, waits).await;
+    }
 }
 
 /// Has what belongs to a connection, and runs beside it, take from the same share.

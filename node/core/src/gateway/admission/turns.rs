@@ -342,7 +342,7 @@ impl MetricsSource for TurnSamples {
             let help = "Requests that wait for the turn of their account";
             out.push(Sample::gauge("http_turns_waiting", help, waiting).labelled("class", class));
         }
-        let help = "Connections and requests that wait since their account took more than its share of the processors";
+        let help = "Connections, requests and reads of watches that wait since their account took more than its share of the processors";
         out.push(Sample::gauge("http_connections_held_up", help, pace.held_up.load(Ordering::Relaxed) as u64));
     }
 }
