@@ -59,15 +59,15 @@ async fn submit(caller: &Caller<'_>, command: Command, deadline: Instant) -> Res
     let Decision { reply, cost } = decided.map_err(|error| Failure::from_app(error, Effect::Write))?;
     work.ends(cost);
     api.confirm(reply.revision);
-    charge(caller, &reply, is_dear);
+    charge(caller, &reply, cost);
     Ok(reply)
 }
 
-/// Charges the caller's account for a command that every node refused only after much work, and for one that is known to take much: a client that
-/// repeats such commands has to wait. Nothing is refused for that before the log, since the work depends on the entries. A command that is too
+/// Charges the caller's account for a command that every node refused only after much work, and for one that took much: a client that repeats
+/// such commands has to wait. Nothing is refused for that before the log, since the work depends on the entries. A command that is too
 /// dear by the request alone is refused before any node does work for it.
-fn charge(caller: &Caller<'_>, reply: &Reply, is_dear: bool) {
-    let at_least = if is_dear { limits::DEAR_OPS } else { 0 };
+fn charge(caller: &Caller<'_>, reply: &Reply, cost: u32) {
+    let at_least = if cost as usize >= DEAR_BYTES { limits::DEAR_OPS } else { 0 };
     let ops = (reply.outcome.steps_in_vain() / limits::STEPS_FOR_OP).max(at_least);
     // Apply did not look at a command of an older access revision, and it comes again.
     let comes_again = matches!(reply.outcome, Outcome::Rejected(Rejection::AccessChanged));
@@ -179,7 +179,7 @@ pub async fn evaluate(caller: &Caller<'_>, action: Action, deadline: Instant) ->
     // A short command may take as many steps as one may that is decided, and Raft shares these threads.
     let tried = background::in_place(usize::MAX, || caller.api.node.dry_run(&command));
     let reply = tried.map_err(|fault| Failure::from_fault(&fault))?;
-    charge(caller, &reply, false);
+    charge(caller, &reply, 0);
     Ok(reply)
 }
 

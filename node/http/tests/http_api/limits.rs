@@ -369,7 +369,7 @@ async fn an_account_pays_for_what_is_refused_after_much_work() {
 }
 
 #[tokio::test]
-async fn an_account_pays_for_what_is_known_to_take_much_work() {
+async fn an_account_pays_for_what_took_much_work() {
     let limits = AccountLimits { ops_per_second: 100, ..AccountLimits::default() };
     let server = server_with(|api| api.bounds.accounts = limits).await;
     server.backend.be_dear();

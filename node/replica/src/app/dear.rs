@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use quorate_machine::command_codec;
+use quorate_machine::keyspace::after_prefix;
 use quorate_machine::types::{
-    Action, BulkItem, Check, Command, ItemOutcome, Key, Outcome, Rejection, Step, Txn, WriteOp,
+    Action, Branch, BulkItem, Check, Command, ItemOutcome, Key, KeyRange, Outcome, Rejection, Step, Txn, WriteOp,
 };
 use quorate_node_core::limits::DEAR_BYTES;
 use tokio::time::Instant;
@@ -51,7 +52,7 @@ struct Known {
     latest: Option<Instant>,
 }
 
-/// A search: the principal that asked for it, and what all keys begin with that it looks at.
+/// A search, also that of a step of a transaction for a range: the principal that asked for it, and what all keys begin with that it looks at.
 type Search<'c> = (&'c str, &'c [u8]);
 
 /// The searches that are remembered: by principal, until when each place is.
@@ -106,7 +107,7 @@ impl DearEntries {
             self.any.store(false, Ordering::Relaxed);
             return false;
         }
-        search_of(command).is_some_and(|search| known.searches.has(search, now))
+        searches_of(command).into_iter().any(|search| known.searches.has(search, now))
             || looks_into(&command.action, &|key| known.until.get(key).is_some_and(|until| *until > now))
     }
 
@@ -115,40 +116,44 @@ impl DearEntries {
         if outcome.steps_in_vain() == 0 {
             return;
         }
-        if let Outcome::TxnRejected(rejected) = outcome {
-            self.remember(rejected.key.clone(), None);
-        } else if let Some(command) = command() {
-            self.remember(refused(&command.action, outcome), search_of(&command));
+        match outcome {
+            Outcome::TxnRejected(rejected) if rejected.key.is_some() => self.remember(rejected.key.clone(), None),
+            _ => {
+                if let Some(command) = command() {
+                    self.remember(refused(&command.action, outcome), searches_of(&command));
+                }
+            }
         }
     }
 
     /// Remembers where an encoded command searched that took so much, and the entries into which it looks, unless there are many.
     pub fn note_taken(&self, command: &[u8], bytes: usize) {
         let Ok(command) = command_codec::decode_command(command) else { return };
-        let keys = looked_into(&command.action);
-        if keys.len() * PART_BYTES <= bytes {
-            self.remember(keys, search_of(&command));
+        let (keys, searches) = (looked_into(&command.action), searches_of(&command));
+        if (keys.len() + searches.len()) * PART_BYTES <= bytes {
+            self.remember(keys, searches);
         }
     }
 
-    /// Remembers where an encoded command searched that took so much, and no entries.
+    /// Remembers where an encoded command searched that took so much, if in one place, and no entries.
     pub fn note_search(&self, command: &[u8]) {
         let Ok(command) = command_codec::decode_command(command) else { return };
-        if let Some(search) = search_of(&command) {
-            self.remember(None, Some(search));
+        let searches = searches_of(&command);
+        if searches.len() == 1 {
+            self.remember(None, searches);
         }
     }
 
-    /// Remembers where such a command searches, and the entry into which it looks, where it is one only: of several it is not known which it is.
+    /// Remembers where such a command searches, or the entry into which it looks, where it is one only: of several it is not known which it is.
     pub fn note_told(&self, command: &[u8]) {
         let Ok(command) = command_codec::decode_command(command) else { return };
-        let (keys, search) = (looked_into(&command.action), search_of(&command));
-        if keys.len() == 1 || search.is_some() {
-            self.remember(keys, search);
+        let (keys, searches) = (looked_into(&command.action), searches_of(&command));
+        if keys.len() + searches.len() == 1 {
+            self.remember(keys, searches);
         }
     }
 
-    fn remember(&self, keys: impl IntoIterator<Item = Key>, search: Option<Search<'_>>) {
+    fn remember<'c>(&self, keys: impl IntoIterator<Item = Key>, searches: impl IntoIterator<Item = Search<'c>>) {
         let (mut known, now) = (self.known.lock(), Instant::now());
         known.until.retain(|_, until| *until > now);
         known.searches.forget_until(now);
@@ -158,7 +163,7 @@ impl DearEntries {
                 known.latest = Some(now + REMEMBERED);
             }
         }
-        if let Some(search) = search {
+        for search in searches {
             known.searches.remember(search, now + REMEMBERED);
             known.latest = Some(now + REMEMBERED);
         }
@@ -166,14 +171,51 @@ impl DearEntries {
     }
 }
 
-/// The search of a command that looks for its entries.
-fn search_of(command: &Command) -> Option<Search<'_>> {
-    let prefix = match &command.action {
-        Action::Where(op) => &op.prefix,
-        Action::Claim(op) => &op.prefix,
-        _ => return None,
-    };
-    Some((command.principal.as_str(), prefix.as_slice()))
+/// The searches of a command that looks for entries, each place once.
+fn searches_of(command: &Command) -> Vec<Search<'_>> {
+    let mut places = BTreeSet::new();
+    match &command.action {
+        Action::Where(op) => _ = places.insert(op.prefix.as_slice()),
+        Action::Claim(op) => _ = places.insert(op.prefix.as_slice()),
+        // Where nobody is known, all are one, and the ranges of one caller would be dear for all others.
+        Action::Txn(txn) if !command.principal.is_empty() => places_of_txn(txn, &mut places),
+        _ => {}
+    }
+    places.into_iter().map(|place| (command.principal.as_str(), place)).collect()
+}
+
+fn places_of_txn<'c>(txn: &'c Txn, places: &mut BTreeSet<&'c [u8]>) {
+    places_of_steps(&txn.then, places);
+    places_of_steps(&txn.otherwise, places);
+}
+
+fn places_of_steps<'c>(steps: &'c [Step], places: &mut BTreeSet<&'c [u8]>) {
+    for step in steps {
+        match step {
+            Step::List(list) => places.extend(place_of(&list.range)),
+            Step::Remove(removal) => places.extend(place_of(&removal.range)),
+            Step::Txn(txn) => places_of_txn(txn, places),
+            Step::Branch(Branch { comparisons, then, otherwise }) => {
+                places.extend(comparisons.iter().filter_map(|comparison| place_of(&comparison.range)));
+                places_of_steps(then, places);
+                places_of_steps(otherwise, places);
+            }
+            Step::Get(_) | Step::Write(_) => {}
+        }
+    }
+}
+
+/// What all keys of a range begin with; nothing where it is one key alone, which is no search.
+fn place_of(range: &KeyRange) -> Option<&[u8]> {
+    let (start, end) = (range.start(), range.end());
+    if range.key().is_some() {
+        return None;
+    }
+    if after_prefix(start).as_deref() == end {
+        return Some(start);
+    }
+    let in_common = start.iter().zip(end.unwrap_or_default()).take_while(|(one, other)| one == other).count();
+    Some(&start[..in_common])
 }
 
 /// The entries of which writes were refused as too dear.
@@ -189,7 +231,7 @@ fn refused(action: &Action, outcome: &Outcome) -> Vec<Key> {
 }
 
 /// Tells whether a command has conditions on an entry of these, or patches one. Passes over commands that look for their entries: see
-/// [`search_of`].
+/// [`searches_of`].
 fn looks_into(action: &Action, is_of_these: &dyn Fn(&Key) -> bool) -> bool {
     match action {
         Action::Write(op) => of_write(op, is_of_these),
@@ -230,7 +272,10 @@ fn of_steps(steps: &[Step], is_of_these: &dyn Fn(&Key) -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use quorate_machine::document::{Criteria, Json, Order, TooDear};
-    use quorate_machine::types::{Change, ClaimOp, Expect, Expiry, WhereChange, WhereOp};
+    use quorate_machine::types::{
+        Change, ClaimOp, Compared, Comparison, ComparisonOperator, Expect, Expiry, ListOrder, ListShown, ListStep,
+        RemoveStep, RevisionFilter, WhereChange, WhereOp,
+    };
 
     use super::*;
 
@@ -370,6 +415,48 @@ mod tests {
         assert!(!entries.are_looked_into(&Command::unnamed(Action::Write(write("b/", true)))), "no search");
         entries.note(&Outcome::Rejected(dear()), || Some(claim("ann", "c/")));
         assert!(entries.are_looked_into(&claim("ann", "c/")) && !entries.are_looked_into(&claim("bob", "c/")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_ranges_of_a_transaction_are_searches() {
+        let entries = DearEntries::default();
+        let range = |start: &str, end: &str| KeyRange::new(start.into(), Some(end.into()));
+        let list = |range| {
+            let (order, filter) = (ListOrder::BY_KEY, RevisionFilter::ALL);
+            Step::List(ListStep { range, limit: 1, order, filter, shown: ListShown::Entries, at: None })
+        };
+        let txn = |steps: Vec<Step>| {
+            let action = Action::Txn(Txn { then: steps, ..Txn::default() });
+            Command { principal: "ann".into(), ..Command::unnamed(action) }
+        };
+        let remove = |range| Step::Remove(RemoveStep { range, return_previous: false });
+        entries.note_taken(&command_codec::encode_command(&txn(vec![list(KeyRange::of_key(b"a"))])), DEAR_BYTES);
+        assert!(!entries.may_be_any(), "one key is no search");
+        let many = (b'a'..=b'z').map(|n| list(KeyRange::new(vec![n], Some(vec![n + 1])))).collect();
+        entries.note_taken(&command_codec::encode_command(&txn(many)), DEAR_BYTES);
+        assert!(!entries.may_be_any(), "each is little work");
+        let nested = txn(vec![Step::Txn(Txn { otherwise: vec![list(range("a/1", "a/2"))], ..Txn::default() })]);
+        entries.note_taken(&command_codec::encode_command(&nested), DEAR_BYTES);
+        let comparison = |range| {
+            let (operator, with) = (ComparisonOperator::Equal, Compared::Version(0));
+            let comparisons = vec![Comparison { range, operator, with }];
+            Step::Branch(Branch { comparisons, then: Vec::new(), otherwise: Vec::new() })
+        };
+        for (command, expected) in [
+            (nested, true),
+            (txn(vec![remove(range("a/1x", "a/1z"))]), true),
+            (txn(vec![comparison(range("a/", "a0"))]), true),
+            (txn(vec![list(range("a/2", "a/3"))]), false),
+            (txn(vec![list(KeyRange::of_key(b"a/1"))]), false),
+            (txn(vec![list(KeyRange::new(Vec::new(), None))]), true),
+            (claim("ann", "a/1"), true),
+            (claim("bob", "a/1"), false),
+        ] {
+            assert_eq!(entries.are_looked_into(&command), expected, "{command:?}");
+        }
+        let of_nobody = |steps| Command { principal: String::new(), ..txn(steps) };
+        entries.note_taken(&command_codec::encode_command(&of_nobody(vec![list(range("b", "c"))])), DEAR_BYTES);
+        assert!(!entries.are_looked_into(&of_nobody(vec![list(range("b", "c"))])), "it may be anybody's");
     }
 
     #[tokio::test(start_paused = true)]

@@ -30,7 +30,7 @@ pub struct Faults {
     /// A command that this node has not applied yet.
     news: Option<Action>,
     unready: Option<String>,
-    /// Whether all that is written is known to take much work.
+    /// Whether all that is written takes much work, and is known to.
     is_dear: bool,
     /// Whether nobody can say how far this node is behind.
     lacks_leader: bool,
@@ -180,7 +180,7 @@ impl MemoryNode {
         self.with(|node| node.faults.unready = Some(reason.to_owned()));
     }
 
-    /// From now on all that is written is known to take much work.
+    /// From now on all that is written takes much work, and is known to.
     pub fn be_dear(&self) {
         self.with(|node| node.faults.is_dear = true);
     }

@@ -27,6 +27,7 @@ use quorate_node_core::backend::members::{MemberReply, MemberRequest, MembersSee
 use quorate_node_core::backend::{
     AppError, Consistency, Decision, DigestAt, LeaderHint, Node, Operations, Renewed, Renewer, Repaired,
 };
+use quorate_node_core::limits::DEAR_BYTES;
 use tokio::sync::Notify;
 
 use faults::Faults;
@@ -259,7 +260,8 @@ impl Node for MemoryNode {
         Box::pin(async move {
             self.with(|node| node.asked.push((command.clone(), deadline)));
             self.pass(&command).await;
-            Ok(Decision { reply: self.decide(command)?, cost: 0 })
+            let cost = if self.with(|node| node.faults.is_dear()) { DEAR_BYTES as u32 } else { 0 };
+            Ok(Decision { reply: self.decide(command)?, cost })
         })
     }
 
