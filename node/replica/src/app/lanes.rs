@@ -43,13 +43,13 @@ impl Weight {
     }
 
     /// Length of the pause after a command, as a multiple of its own time. Others that came meanwhile had to wait for it, and now get the log, the
-    /// disk and the state. Dear commands mostly come from one client that asks again at once: they have a quarter of the time, as much as one
-    /// account may have of any other resource while others ask.
+    /// disk and the state. Dear commands mostly come from one client that asks again at once: they have a sixteenth of the time. All nodes apply them,
+    /// so where three share two processors that is a tenth of these. With a quarter, honest writes kept 34 % beside a tenant's, with an eighth 46 %.
     fn pauses(self) -> u32 {
         match self {
             Self::Small => 0,
             Self::Large => 1,
-            Self::Dear => 3,
+            Self::Dear => 15,
         }
     }
 }
@@ -264,8 +264,8 @@ mod tests {
         let leader = Leader::new();
         let (beside, dear) = tokio::join!(Arc::clone(&leader).small(), leader.heavy(Weight::Dear));
         assert!(beside * 2 >= alone, "{beside} of {alone} beside {dear} dear ones");
-        // A quarter of the time, less what small ones took of it.
-        assert!(dear >= 25, "{dear} dear ones beside {beside}");
+        // They pause for as long as any pause may be.
+        assert!(dear >= 13, "{dear} dear ones beside {beside}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -295,7 +295,7 @@ mod tests {
         let traffic = Arc::new(Traffic::default());
         let lane = Lane::new(Weight::Dear, Arc::clone(&traffic));
         let _small = traffic.enter(Weight::Small);
-        for (decided, pause) in [(Decided::NotHere, Duration::ZERO), (Decided::Here, 3 * DEAR)] {
+        for (decided, pause) in [(Decided::NotHere, Duration::ZERO), (Decided::Here, PAUSE_MAX)] {
             let (turn, begun) = (lane.turn().await, Instant::now());
             let decide = async move {
                 tokio::time::sleep(DEAR).await;
