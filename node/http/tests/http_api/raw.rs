@@ -343,10 +343,12 @@ pub async fn pass(time: Duration) {
 
 /// Waits until this holds; fails with these words where it never does.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let (end, mut pause) = (Instant::now() + PATIENCE, Duration::from_millis(2));
     while !holds().await {
         assert!(Instant::now() < end, "{what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(pause).await;
+        // A look at the metrics takes milliseconds: waits that last must not keep a processor busy by looking.
+        pause = (2 * pause).min(Duration::from_millis(40));
     }
 }
 
