@@ -548,7 +548,7 @@ async fn the_bodies_of_one_caller_leave_room_to_others_and_small_ones_need_none(
 async fn a_message_of_a_stream_counts_while_it_comes_and_has_to_come_in_time() {
     const PATH: &[u8] = b"/etcdserverpb.Lease/LeaseKeepAlive";
     let server = server_with(|api| {
-        (api.body_timeout, api.body_rate_min) = (Duration::from_secs(2), 1 << 20);
+        (api.body_timeout, api.body_rate_min) = (Duration::from_secs(5), 1 << 20);
     })
     .await;
     // `:method: POST`, `:scheme: http`, `:authority`, `:path`, `content-type`, by their numbers in the static table of HPACK.
@@ -570,6 +570,8 @@ async fn a_message_of_a_stream_counts_while_it_comes_and_has_to_come_in_time() {
     let arriving = "quorate_http_resource_taken{resource=\"arriving\"}";
     until("it does not count", async || metric(&server, taken).await == half.len() as f64).await;
     until("it is not on its way", async || metric(&server, arriving).await == 1.0).await;
+    // All of the time that it has, with a second for each megabyte that came.
+    pass(Duration::from_millis(5_100)).await;
     until("it is waited for", async || metric(&server, taken).await == 0.0).await;
     until("it is on its way", async || metric(&server, arriving).await == 0.0).await;
 }
@@ -745,6 +747,8 @@ async fn the_last_streams_beyond_a_share_end_once_others_do_not_find_theirs() {
             of_others.push(open(host, path).await);
         }
     }
+    // Each stream looks when it has been silent for so long.
+    pass(Duration::from_millis(500)).await;
     for mut ended in of_first.split_off(2) {
         let text = String::from_utf8(ended.until(b"0\r\n\r\n").await).expect("text");
         assert!(text.contains("event: end\ndata: {\"code\":\"too_many_requests\","), "{text}");

@@ -14,7 +14,7 @@ use quorate_node_core::backend::AppError;
 use serde_json::json;
 
 use crate::coordination::{lock, name, session};
-use crate::raw::{PATIENCE, Server, post, read};
+use crate::raw::{PATIENCE, Server, pass, post, read};
 
 /// Far longer than any test takes.
 const LONG_MS: u64 = 50_000;
@@ -123,7 +123,13 @@ async fn the_end_of_a_poll_leaves_the_place() {
     assert_eq!(server.backend.asked(), 1, "nothing was said about leaving");
     // A node that is behind tells what the reply said.
     server.backend.fall_behind();
-    let again: CampaignAnswer = read(&campaign(&id, 20).await);
+    let passes = async {
+        server.until_asked(2).await;
+        // For so long it waits to catch up.
+        pass(Duration::from_secs(1)).await;
+    };
+    let (again, ()) = tokio::join!(campaign(&id, 20), passes);
+    let again: CampaignAnswer = read(&again);
     assert_eq!((again.state, again.place, again.ahead), (CampaignState::Candidate, answer.place, None));
 }
 
