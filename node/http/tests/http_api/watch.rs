@@ -448,11 +448,10 @@ async fn a_watch_that_is_silent_in_the_midst_of_a_revision_only_shows_that_it_li
     server.backend.hang_after_pages(Some(1));
     let mut events = Events::open(&server, "prefix=&from=2&heartbeat_ms=500", &[]).await;
     assert_eq!(events.take(1).await, [told("z", 2, Some("2.0"))]);
-    let backend = server.backend.clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(1_300)).await;
-        backend.hang_after_pages(None);
-    });
+    while !events.text.contains("\n\n") {
+        assert!(events.fill().await, "the stream ended");
+    }
+    server.backend.hang_after_pages(None);
     assert_eq!(events.take(3).await, [told("a", 3, None), told("b", 3, None), told("c", 3, Some("3.2"))]);
     assert!(events.comments > 0);
 }
