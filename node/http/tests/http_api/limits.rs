@@ -857,10 +857,10 @@ fn count(held: &[Lasting], is_it: impl Fn(&str, u8) -> bool) -> usize {
     held.iter().filter(|one| is_it(one.0, one.1)).count()
 }
 
-/// Tells whether these take places, and nothing else does.
-async fn is_all_that_is_taken(server: &Server, held: &[Lasting]) -> bool {
+/// Tells whether these take places, and nothing else does. Asked on a connection that stays.
+async fn is_all_that_is_taken(raw: &mut Raw, held: &[Lasting]) -> bool {
     let waits = count(held, |kind, _| kind == WAIT);
-    let answer: NodeCallersAnswer = read(&server.get("/v1/node/callers").await);
+    let answer: NodeCallersAnswer = read(&raw.ask("GET", "/v1/node/callers", &[], b"").await);
     let taken = |kind: NodeResourceKind| {
         answer.resources.iter().find(|resource| resource.resource == kind).expect("each kind is there").taken
     };
@@ -888,6 +888,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
     let server = server_with(|api| (api.bounds.watches_max, api.bounds.classes.waiting) = (PLACES, PLACES)).await;
     let mut dice = StdRng::seed_from_u64(49);
     let (mut held, mut stay) = (Vec::<Lasting>::new(), Vec::<Raw>::new());
+    let mut told = server.connect().await;
     let mut met = BTreeMap::<(&str, String), usize>::new();
     for step in 0..STEPS {
         if !held.is_empty() && dice.random_range(0..10) < 3 {
@@ -922,7 +923,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
             *met.entry((kind, what.to_owned())).or_default() += 1;
         }
         until(&format!("step {step}: others are counted than those who are there"), async || {
-            is_all_that_is_taken(&server, &held).await
+            is_all_that_is_taken(&mut told, &held).await
                 && (step % STEPS_OF_CLASS != 0 || is_all_that_waits(&server, &held).await)
         })
         .await;
@@ -939,7 +940,7 @@ async fn what_lasts_is_shared_among_callers_and_given_back_however_they_leave() 
         stay.extend(leave(raw, all[number % all.len()]).await);
     }
     until("places of those who are gone are taken", async || {
-        is_all_that_is_taken(&server, &[]).await && is_all_that_waits(&server, &[]).await
+        is_all_that_is_taken(&mut told, &[]).await && is_all_that_waits(&server, &[]).await
     })
     .await;
 }
