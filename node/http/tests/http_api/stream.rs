@@ -350,7 +350,8 @@ async fn answers_that_nobody_reads_stop_the_reading_and_are_cut() {
 #[tokio::test]
 async fn an_http2_stream_that_gets_no_window_is_cut_too() {
     let server = server_with(|_, serve| serve.write_stall_timeout = SHORT).await;
-    server.backend.seed("big", Value { kind: ContentKind::Bytes, data: vec![7; 100_000] });
+    // One answer is longer than the window. Its bytes have time, too, at the least rate.
+    server.backend.seed("big", Value { kind: ContentKind::Bytes, data: vec![7; 60_000] });
     let stream = TcpStream::connect(server.addr).await.expect("the server listens");
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.initial_stream_window_size(65_535);
