@@ -20,13 +20,13 @@ async fn a_wait_that_was_asked_for_is_not_slow_and_one_that_was_not_is() {
     let settings = ApiSettings { slow_request: SLOW, ..api_settings() };
     let server = Server::start_with(settings, serve_settings()).await;
     server.put_json("/v1/kv/quick", "1").await;
-    let poll = server.get("/v1/kv/nothing?wait_ms=800&if_none_match=0").await;
+    let poll = server.get("/v1/kv/nothing?wait_ms=600&if_none_match=0").await;
     assert_eq!(poll.status, 304, "it waited in vain: {}", poll.text());
     assert_eq!(slow_requests(&server).await, 0);
     server.backend.hold("slow");
     let release = async {
         server.until_asked(2).await;
-        tokio::time::sleep(2 * SLOW).await;
+        tokio::time::sleep(SLOW + SLOW / 10).await;
         server.backend.release("slow");
     };
     let (answer, ()) = tokio::join!(server.put_json("/v1/kv/slow", "1"), release);
