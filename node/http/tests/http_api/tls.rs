@@ -163,12 +163,14 @@ async fn a_handshake_has_the_time_of_a_head_and_a_place_among_the_connections() 
         assert!(begun.elapsed() >= Duration::from_millis(400), "{first:?} ended after {:?}", begun.elapsed());
         assert!(begun.elapsed() < PATIENCE, "{first:?}");
     });
-    futures::future::join_all(ended).await;
     // After the handshake the head is waited for, and no longer.
-    let mut silent = connect(server, &authority.cert(), None, None).await.expect("a handshake");
-    let mut rest = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE, silent.read_to_end(&mut rest)).await.expect("it is ended");
-    assert!(ended.is_err() || rest.is_empty(), "nothing was asked: {rest:?}");
+    let silent = async {
+        let mut silent = connect(server, &authority.cert(), None, None).await.expect("a handshake");
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, silent.read_to_end(&mut rest)).await.expect("it is ended");
+        assert!(ended.is_err() || rest.is_empty(), "nothing was asked: {rest:?}");
+    };
+    tokio::join!(futures::future::join_all(ended), silent);
 }
 
 #[tokio::test]
