@@ -16,7 +16,7 @@ use std::time::Duration;
 use quorate_api::{Applied, code_name};
 use serde_json::json;
 
-use crate::raw::{JSON, Response, Server, post};
+use crate::raw::{JSON, Raw, Response, Server, post};
 use crate::transcripts::each_page;
 
 /// What a line of answers begins with.
@@ -50,8 +50,8 @@ async fn ask(server: &Server, method: &str, path: &str, lines: &[(&str, &str)]) 
 }
 
 /// The value at a path, if there is an entry.
-async fn value(server: &Server, path: &str) -> Option<String> {
-    let answer = server.get(&format!("{path}?raw")).await;
+async fn value(raw: &mut Raw, path: &str) -> Option<String> {
+    let answer = raw.ask("GET", &format!("{path}?raw"), &[], b"").await;
     (answer.status == 200).then(|| answer.text())
 }
 
@@ -91,7 +91,9 @@ async fn run(page: &str) -> String {
 
 /// What a request comes to, which shows and leaves what it should, and tells nobody the key of a lock.
 async fn came_to(server: &Server, method: &str, path: &str, lines: &[(&str, &str)], key: Option<&str>) -> String {
-    let (entry, was) = (server.get(path).await, value(server, path).await);
+    // What is read to compare has a connection for itself; the request in question has a new one.
+    let mut raw = server.connect().await;
+    let (entry, was) = (raw.ask("GET", path, &[], b"").await, value(&mut raw, path).await);
     let answer = ask(server, method, path, lines).await;
     let told = format!("{answer:?} {}", answer.text());
     let what = format!("{method} {path} {lines:?}: {told}");
@@ -107,7 +109,7 @@ async fn came_to(server: &Server, method: &str, path: &str, lines: &[(&str, &str
         ("PUT" | "PATCH", 200 | 201) => Some(WRITTEN.to_owned()),
         _ => was,
     };
-    assert_eq!(value(server, path).await, left, "{what}");
+    assert_eq!(value(&mut raw, path).await, left, "{what}");
     assert_eq!(answer.header("location"), (answer.status == 201).then_some(path), "{what}");
     if answer.status < 400 {
         match method {
