@@ -91,7 +91,7 @@ async fn run(page: &str) -> String {
 
 /// What a request comes to, which shows and leaves what it should, and tells nobody the key of a lock.
 async fn came_to(server: &Server, method: &str, path: &str, lines: &[(&str, &str)], key: Option<&str>) -> String {
-    // What is read to compare has a connection for itself; the request in question has a new one.
+    // Reads to compare with have a connection of their own, and the request in question has a new one.
     let mut raw = server.connect().await;
     let (entry, was) = (raw.ask("GET", path, &[], b"").await, value(&mut raw, path).await);
     let answer = ask(server, method, path, lines).await;

@@ -125,7 +125,7 @@ async fn the_end_of_a_poll_leaves_the_place() {
     server.backend.fall_behind();
     let passes = async {
         server.until_asked(2).await;
-        // For so long it waits to catch up.
+        // It waits for so long until it has applied what was decided.
         pass(Duration::from_secs(1)).await;
     };
     let (again, ()) = tokio::join!(campaign(&id, 20), passes);
