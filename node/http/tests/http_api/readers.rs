@@ -65,6 +65,8 @@ async fn watched() -> Server {
     api.bounds.answers_bytes_max = ANSWERS_BYTES;
     settings.connections_max = 2 * WATCHES;
     settings.write_stall_timeout = 10 * PATIENCE;
+    // Connections are looked at four times in that.
+    settings.header_timeout = Duration::from_secs(2);
     server(api, settings)
 }
 
