@@ -119,7 +119,8 @@ pub const EVALUATIONS_MAX: usize = 4;
 
 /// Changes of all that matches, and claims, that one node has in the log at the same time. Each is applied on all nodes and
 /// looks at up to 10,000 entries there, up to 50 ms, and nothing else is applied meanwhile: those of three nodes hold a renewal up
-/// by 150 ms at worst. More of them would not be done sooner. Others wait in a line in which each account has one of either.
+/// by 150 ms at worst. More of them would not be done sooner. Others wait in a line in which each account has one of either. Those that
+/// are known to be dear take no such place: they have a queue of their own, which lets one through at a time.
 pub const LOG_SCANS_MAX: usize = 1;
 
 /// Requests for sessions, locks and the like at once on this node. Bounds the memory that they take, as do the next three;

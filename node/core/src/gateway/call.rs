@@ -354,9 +354,11 @@ impl Call {
     /// Waits until its account has paid for what was done for it, where that is more than its share of the processors: before the request holds
     /// anything that others wait for.
     async fn pay(&self) -> Result<(), Failure> {
-        if !self.owes() {
-            return Ok(());
-        }
+        if self.owes() { self.wait_until_paid().await } else { Ok(()) }
+    }
+
+    /// Gives back its place and its turns meanwhile.
+    async fn wait_until_paid(&self) -> Result<(), Failure> {
         let Some(_waiting) = self.wait() else {
             return Err(self.api.admission.classes.refusal(RequestClass::Waiting));
         };
@@ -371,7 +373,7 @@ impl Call {
         if !self.owes() {
             return Ok(());
         }
-        self.pay().await?;
+        self.wait_until_paid().await?;
         self.take_turn().await?;
         self.take_large_turn(self.body_permit.bytes()).await
     }

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use quorate_api::{Applied, ErrorCode};
 use quorate_machine::query::StateFault;
+use quorate_machine::types::{Action, Command};
 use quorate_threads::{background, watchdog};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::backend::{AppError, SharedNode};
 use crate::gateway::admission::LogScan;
 use crate::gateway::admission::paced::{HeldAwake, hold_awake};
-use crate::gateway::auth::requirement::Wanted;
+use crate::gateway::auth::requirement;
 use crate::gateway::call::Call;
 use crate::gateway::failure::{Effect, Failure};
 
@@ -38,6 +39,9 @@ pub async fn evaluate<T: Send + 'static>(
 /// The time of a processor that is charged at the beginning: the next request of the account sees it, however long this one waits for its place.
 const AT_LEAST: Duration = Duration::from_micros(500);
 
+/// A scan gives its place back where so much more time has to pass until its account has paid than when it came.
+const MUCH_MORE: Duration = Duration::from_millis(50);
+
 /// Work that is to be done, unless it is too late.
 type Work<T> = Box<dyn FnOnce() -> Option<Result<T, StateFault>> + Send>;
 
@@ -48,11 +52,13 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     work: impl FnOnce(SharedNode) -> Result<T, StateFault> + Send + 'static,
 ) -> Result<T, Failure> {
     let (deadline, rules) = (call.deadline, call.api.node.access_revision());
-    call.lanes().share.spend(AT_LEAST);
+    let share = &call.lanes().share;
+    share.spend(AT_LEAST);
+    let known = share.paid_at();
     let mut held = held_place(call, places).await?;
     // Others of its account, behind which it waited, were more work than was known then. It comes back once at most: whoever always owes is to
     // get through, too.
-    if call.owes() {
+    if call.owes() && Duration::from_nanos(share.paid_at().saturating_sub(known)) > MUCH_MORE {
         drop(held);
         call.pay_again().await?;
         held = held_place(call, places).await?;
@@ -89,7 +95,7 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
 /// A place of a scan that goes through the log, until it is dropped.
 pub struct PlaceInLog<'a> {
     _awake: HeldAwake,
-    _of_all: SemaphorePermit<'a>,
+    _of_all: Option<SemaphorePermit<'a>>,
     _own: OwnedSemaphorePermit,
 }
 
@@ -101,18 +107,27 @@ pub struct PlaceInLog<'a> {
 pub async fn place_in_log<'a>(
     call: &'a Call,
     what: LogScan,
-    wanted: Wanted<'_>,
+    action: &Action,
     dry_run: bool,
 ) -> Result<Option<PlaceInLog<'a>>, Failure> {
     if dry_run {
         return Ok(None);
     }
-    call.caller().admit(call.deadline, wanted).await?;
-    let own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
-    // For those before it in its own line.
-    call.pay_again().await?;
+    call.caller().admit(call.deadline, &requirement::on_action(action)).await?;
+    let mut own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
+    // For those before it in its own line. It leaves that line: who has a turn waits there, and it gives its turn back and takes another.
+    if call.owes() {
+        drop(own);
+        call.pay_again().await?;
+        own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
+    }
     let _awake = hold_awake();
-    let of_all = in_time(call, call.api.admission.log_scans.acquire()).await?;
+    let command = Command { principal: call.who().name().to_owned(), ..Command::unnamed(action.clone()) };
+    // One that is known to be dear has a queue of its own, in which others are given time between two: nobody else is to wait for that time here.
+    let of_all = match call.api.node.is_dear(&command) {
+        true => None,
+        false => Some(in_time(call, call.api.admission.log_scans.acquire()).await?),
+    };
     Ok(Some(PlaceInLog { _awake, _of_all: of_all, _own: own }))
 }
 

@@ -12,7 +12,6 @@ use quorate_machine::types::{
 };
 use quorate_node_core::gateway::admission::LogScan;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
-use quorate_node_core::gateway::auth::requirement;
 use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::{entry_view, propose, scan};
@@ -61,7 +60,7 @@ pub async fn post(context: Context, Json(mut request): Json<ClaimRequest>) -> Ou
     context.costs_a_find()?;
     context.check_values()?;
     let action = Action::Claim(op);
-    let _place = scan::place_in_log(&context, LogScan::Claim, &requirement::on_action(&action), dry_run).await?;
+    let _place = scan::place_in_log(&context, LogScan::Claim, &action, dry_run).await?;
     let reply = decide(&context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Claimed(done) => command::answer(&answer_of(&reply, done, dry_run), reply.revision, None),

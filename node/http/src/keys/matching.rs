@@ -11,7 +11,6 @@ use quorate_machine::types::{
 };
 use quorate_node_core::gateway::admission::LogScan;
 use quorate_node_core::gateway::admission::request_class::RequestClass;
-use quorate_node_core::gateway::auth::requirement;
 use quorate_node_core::gateway::decide::decide;
 use quorate_node_core::gateway::failure::Failure;
 use quorate_node_core::gateway::{propose, scan};
@@ -86,7 +85,7 @@ async fn answer(context: &RequestContext, mut request: WhereRequest, kind: Kind)
     let (op, hash) = context.with_request_id(id, checked(request, kind))?;
     context.costs_a_find()?;
     let action = Action::Where(op);
-    let _place = scan::place_in_log(context, LogScan::Change, &requirement::on_action(&action), dry_run).await?;
+    let _place = scan::place_in_log(context, LogScan::Change, &action, dry_run).await?;
     let reply = decide(context, action, dry_run).await?;
     match &reply.outcome {
         Decided::Where(done) => command::answer(&answer_of(&reply, done, hash, dry_run), reply.revision, None),

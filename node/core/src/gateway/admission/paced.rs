@@ -3,7 +3,7 @@
 //! Owns when a connection, and what runs beside it, is polled, and how long a request waits before more is begun for it elsewhere. Never holds up
 //! what holds a place that others wait for: see [`hold_awake`]. Never decides how much an account may take: [`super::pace`] does.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,10 @@ pin_project! {
     }
 }
 
-/// Longest wait of a connection in line, and of a read for a watch. The monitor of connections must not take one for a stalled one.
+/// Longest wait of the first read in line: an account that always owes is to see its changes, too, and those in line are not to come all at once.
+const READ_WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// Longest wait of a connection in line. The monitor of connections must not take it for a stalled one.
 const IN_LINE_MAX: Duration = Duration::from_secs(1);
 
 /// Until a connection may go on. Then it is the first of its account, until it was polled, unless the line was too long.
@@ -166,14 +169,19 @@ pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) -> bool {
     tokio::time::timeout_at(deadline.into(), waits).await.is_ok()
 }
 
-/// The same before a watch of it reads on disk, for no longer than [`IN_LINE_MAX`]: an account that always owes is to see its changes, too. Such reads have
-/// a line of their own, or a thousand watches that come back at once would stand before the requests of their account.
+/// The same before a watch of it reads on disk; the first in line for no longer than [`READ_WAIT_MAX`]. Such reads have a line of their own, or a thousand
+/// watches that come back at once would stand before the requests of their account.
 pub async fn read_paid(lanes: &Arc<Lanes>) {
     let share = &lanes.share;
-    if share.pause_elsewhere(Instant::now()).is_some() {
-        let waits = wait_in_line(lanes, &share.first_read, |now| share.pause_elsewhere(now));
-        let _in_time = tokio::time::timeout(IN_LINE_MAX, waits).await;
+    if share.pause_elsewhere(Instant::now()).is_none() {
+        return;
     }
+    let until = OnceCell::new();
+    let pause = move |now| {
+        let until = *until.get_or_init(|| now + READ_WAIT_MAX);
+        share.pause_elsewhere(now).map(|paid_at| paid_at.min(until)).filter(|_| now < until)
+    };
+    drop(wait_in_line(lanes, &share.first_read, pause).await);
 }
 
 /// Has what belongs to a connection, and runs beside it, take from the same share.
@@ -260,6 +268,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn reads_of_an_account_that_always_owes_go_on_one_by_one() {
+        let (_turns, connection) = connection(true);
+        let lanes = connection.lanes();
+        let begun = Instant::now();
+        read_paid(&lanes).await;
+        assert!(begun.elapsed() < READ_WAIT_MAX, "it owes nothing");
+        lanes.share.spend(Duration::from_secs(60));
+        let begun = Instant::now();
+        let both = async { tokio::join!(read_paid(&lanes), read_paid(&lanes)) };
+        let first = read_paid(&lanes);
+        let (_, ((), ())) = tokio::join!(first, both);
+        let took = begun.elapsed();
+        assert!(
+            took >= 3 * READ_WAIT_MAX && took < Duration::from_secs(1),
+            "one after the other, before it has paid: {took:?}"
+        );
+    }
+
+    #[tokio::test]
     async fn nothing_is_held_awake_outside() {
         assert!(hold_awake().0.is_none());
     }
@@ -273,7 +300,7 @@ mod tests {
         assert!(paid(&lanes, begun + Duration::from_secs(60)).await);
         assert!(
             begun.elapsed() > 300 * MILLI,
-            "50 ms, of which a share of 1.25 ms comes back in 10 ms: {:?}",
+            "50 ms, of which a share of 0.6 ms comes back in 10 ms: {:?}",
             begun.elapsed()
         );
         lanes.share.spend(Duration::from_secs(60));
