@@ -116,13 +116,10 @@ impl DearEntries {
         if outcome.steps_in_vain() == 0 {
             return;
         }
-        match outcome {
-            Outcome::TxnRejected(rejected) if rejected.key.is_some() => self.remember(rejected.key.clone(), None),
-            _ => {
-                if let Some(command) = command() {
-                    self.remember(refused(&command.action, outcome), searches_of(&command));
-                }
-            }
+        if let Outcome::TxnRejected(rejected) = outcome {
+            self.remember(rejected.key.clone(), None);
+        } else if let Some(command) = command() {
+            self.remember(refused(&command.action, outcome), searches_of(&command));
         }
     }
 
@@ -135,19 +132,23 @@ impl DearEntries {
         }
     }
 
-    /// Remembers where an encoded command searched that took so much, if in one place, and no entries.
-    pub fn note_search(&self, command: &[u8]) {
+    /// Remembers where an encoded command searched that took so much, unless in many places, and no entries.
+    pub fn note_search(&self, command: &[u8], bytes: usize) {
         let Ok(command) = command_codec::decode_command(command) else { return };
         let searches = searches_of(&command);
-        if searches.len() == 1 {
+        if !searches.is_empty() && searches.len() * PART_BYTES <= bytes {
             self.remember(None, searches);
         }
     }
 
-    /// Remembers where such a command searches, or the entry into which it looks, where it is one only: of several it is not known which it is.
+    /// Remembers where such a command searches, where it is one place only, or the entry into which it looks: of several it is not known which it
+    /// is.
     pub fn note_told(&self, command: &[u8]) {
         let Ok(command) = command_codec::decode_command(command) else { return };
-        let (keys, searches) = (looked_into(&command.action), searches_of(&command));
+        let (mut keys, searches) = (looked_into(&command.action), searches_of(&command));
+        if !searches.is_empty() {
+            keys.clear();
+        }
         if keys.len() + searches.len() == 1 {
             self.remember(keys, searches);
         }
@@ -409,7 +410,7 @@ mod tests {
         entries.note_told(&command_codec::encode_command(&claim("bob", "b/")));
         assert!(entries.are_looked_into(&deletion("bob", "b/")));
         for command in [deletion("ann", "b/"), Command::unnamed(Action::Write(write("b/", true)))] {
-            entries.note_search(&command_codec::encode_command(&command));
+            entries.note_search(&command_codec::encode_command(&command), DEAR_BYTES);
         }
         assert!(entries.are_looked_into(&claim("ann", "b/c")));
         assert!(!entries.are_looked_into(&Command::unnamed(Action::Write(write("b/", true)))), "no search");

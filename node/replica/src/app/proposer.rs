@@ -371,7 +371,7 @@ impl ProposerParts {
                 if pending.command.len() < LARGE_BYTES {
                     dear.note_taken(&pending.command, *cost as usize);
                 } else {
-                    dear.note_search(&pending.command);
+                    dear.note_search(&pending.command, *cost as usize);
                 }
             }
             if urgency == Urgency::Urgent {
