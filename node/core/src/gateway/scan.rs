@@ -39,7 +39,7 @@ pub async fn evaluate<T: Send + 'static>(
 /// The time of a processor that is charged at the beginning: the next request of the account sees it, however long this one waits for its place.
 const AT_LEAST: Duration = Duration::from_micros(500);
 
-/// A scan gives its place back where so much more time has to pass until its account has paid than when it came.
+/// Growth of the debt of its account, since a scan came, from which on the scan gives its place back.
 const MUCH_MORE: Duration = Duration::from_millis(50);
 
 /// Work that is to be done, unless it is too late.
@@ -56,8 +56,8 @@ async fn aside<T: Send + 'static, Done: Future<Output = io::Result<Option<Result
     share.spend(AT_LEAST);
     let known = share.paid_at();
     let mut held = held_place(call, places).await?;
-    // Others of its account, behind which it waited, were more work than was known then. It comes back once at most: whoever always owes is to
-    // get through, too.
+    // Others of its account went before it, and were more work than was known then. It comes back once at most: an account that always owes is
+    // to get through, too.
     if call.owes() && Duration::from_nanos(share.paid_at().saturating_sub(known)) > MUCH_MORE {
         drop(held);
         call.pay_again().await?;

@@ -28,7 +28,7 @@ use crate::limits;
 #[derive(Clone)]
 pub struct Reader {
     api: Arc<Api>,
-    /// What its account holds of answers that were not taken.
+    /// Answers of its account that were not taken.
     share: Arc<Share>,
     /// The account that pays.
     lanes: Arc<Lanes>,

@@ -178,7 +178,7 @@ fn searches_of(command: &Command) -> Vec<Search<'_>> {
     match &command.action {
         Action::Where(op) => _ = places.insert(op.prefix.as_slice()),
         Action::Claim(op) => _ = places.insert(op.prefix.as_slice()),
-        // Where nobody is known, all are one, and the ranges of one caller would be dear for all others.
+        // Without users all callers are one, and the ranges of one of them would be dear for all.
         Action::Txn(txn) if !command.principal.is_empty() => places_of_txn(txn, &mut places),
         _ => {}
     }
@@ -206,7 +206,7 @@ fn places_of_steps<'c>(steps: &'c [Step], places: &mut BTreeSet<&'c [u8]>) {
     }
 }
 
-/// What all keys of a range begin with; nothing where it is one key alone, which is no search.
+/// The beginning that all keys of a range share; nothing for one key alone, which is no search.
 fn place_of(range: &KeyRange) -> Option<&[u8]> {
     let (start, end) = (range.start(), range.end());
     if range.key().is_some() {
