@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::raw::{JSON, Response, Server, post, read};
 
-const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
-const ID: (&str, &str) = ("Idempotency-Key", "load-7");
+pub const LINES: (&str, &str) = ("Content-Type", "application/x-ndjson");
+pub const ID: (&str, &str) = ("Idempotency-Key", "load-7");
 
-fn inserts(count: usize) -> String {
+pub fn inserts(count: usize) -> String {
     (0..count).map(|n| format!("{{\"op\":\"insert\",\"key\":\"k/{n}\",\"value\":{n}}}\n")).collect()
 }
 

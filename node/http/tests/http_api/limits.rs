@@ -35,7 +35,7 @@ async fn begin(server: &Server, method: &str, path: &str, headers: &[(&str, &str
 }
 
 /// The number of a metric, all of its name and labels given.
-async fn metric(server: &Server, name: &str) -> f64 {
+pub async fn metric(server: &Server, name: &str) -> f64 {
     let metrics = server.get("/metrics").await.text();
     let found = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     found.unwrap_or_else(|| panic!("{name} is missing in\n{metrics}"))
@@ -472,7 +472,14 @@ async fn begin_from(server: &Server, from: u8, path: &str) -> Raw {
     send_from(server, from, "GET", path, &[], b"").await
 }
 
-async fn send_from(server: &Server, from: u8, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Raw {
+pub async fn send_from(
+    server: &Server,
+    from: u8,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Raw {
     let mut raw = server.connect_from(from).await;
     raw.send_request(method, path, headers, body).await;
     raw

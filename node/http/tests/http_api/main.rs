@@ -25,6 +25,7 @@ mod find;
 mod hosts;
 mod limits;
 mod pages;
+mod processors;
 mod quotas;
 mod readers;
 mod slow;

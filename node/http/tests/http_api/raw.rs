@@ -32,6 +32,7 @@ pub const JSON: (&str, &str) = ("Content-Type", "application/json");
 pub struct Server {
     pub addr: SocketAddr,
     pub backend: MemoryNode,
+    pub api: Arc<Api>,
     pub metrics: Arc<Metrics>,
     pub stop: CancellationToken,
     pub task: JoinHandle<()>,
@@ -97,8 +98,8 @@ impl Server {
         let stop = CancellationToken::new();
         let metrics = Metrics::new(&route_templates());
         let api = Api::new(backend.clone(), api, metrics.clone());
-        let task = tokio::spawn(serve(listener, None, api, settings, stop.clone()));
-        Self { addr, backend, metrics, stop, task }
+        let task = tokio::spawn(serve(listener, None, Arc::clone(&api), settings, stop.clone()));
+        Self { addr, backend, api, metrics, stop, task }
     }
 
     pub async fn connect(&self) -> Raw {
@@ -107,9 +108,7 @@ impl Server {
 
     /// Connects from another address of this machine, 127.0.0.`last`.
     pub async fn connect_from(&self, last: u8) -> Raw {
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.bind(([127, 0, 0, last], 0).into()).expect("an address of loopback");
-        Raw::on(socket.connect(self.addr).await.expect("the server listens"))
+        Raw::connect_from(last, self.addr).await
     }
 
     /// One request on a connection of its own.
@@ -146,6 +145,13 @@ pub struct Raw {
 impl Raw {
     pub fn on(stream: TcpStream) -> Self {
         Self { stream, buffer: Vec::new() }
+    }
+
+    /// Connects from 127.0.0.`last`.
+    pub async fn connect_from(last: u8, to: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(([127, 0, 0, last], 0).into()).expect("an address of loopback");
+        Self::on(socket.connect(to).await.expect("the server listens"))
     }
 
     /// Takes so many bytes at most; 0 where there will be no more.

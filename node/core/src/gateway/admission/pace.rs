@@ -62,6 +62,8 @@ pub struct Pace {
     born: Instant,
     /// Nanoseconds of the processors in each window; [`FREE`] where nobody is held up.
     most: AtomicU64,
+    /// The same where it was fixed, whatever is seen; [`FREE`] where it was not.
+    fixed: AtomicU64,
     /// When the next look is due, in nanoseconds since `born`; never before the first.
     due: AtomicU64,
     /// Nanoseconds that all threads have in a window.
@@ -111,12 +113,19 @@ impl Debt {
 impl Pace {
     /// Nobody is held up.
     pub fn new() -> Arc<Self> {
-        let [most, due] = [FREE, u64::MAX].map(AtomicU64::new);
+        let [most, fixed, due] = [FREE, FREE, u64::MAX].map(AtomicU64::new);
         let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
         let (late_elsewhere, held_up) = (AtomicU64::new(0), AtomicUsize::new(0));
         // An account that comes first has something saved up, too.
         let born = Instant::now().checked_sub(DEBT_MAX).unwrap_or_else(Instant::now);
-        Arc::new(Self { born, most, due, all, late_elsewhere, look, at_work, held_up })
+        Arc::new(Self { born, most, fixed, due, all, late_elsewhere, look, at_work, held_up })
+    }
+
+    /// Has each account take so much in a window of 10 ms from now on, however late the threads are: for whoever has to know when an account is held up,
+    /// which is chance otherwise. [`Self::watch`] goes on beside it and changes nothing about it. With `None` what is seen counts again.
+    pub fn fix(&self, share: Option<Duration>) {
+        let most = share.map_or(FREE, |share| share.as_nanos() as u64);
+        self.fixed.store(most, Ordering::Relaxed);
     }
 
     /// The share of an account.
@@ -188,6 +197,10 @@ impl Pace {
 
     /// The time that each account may take now in a window.
     fn most(&self, now: Instant) -> u64 {
+        let fixed = self.fixed.load(Ordering::Relaxed);
+        if fixed != FREE {
+            return fixed;
+        }
         let most = self.most.load(Ordering::Relaxed);
         let overdue = self.due.load(Ordering::Relaxed).saturating_add(OVERDUE.as_nanos() as u64);
         if self.nanos(now) < overdue { most } else { most.min(self.least(self.at_work.load(Ordering::Relaxed))) }
@@ -416,6 +429,28 @@ mod tests {
         assert_ne!(pace.most.load(Ordering::Relaxed), FREE);
         (0..100).for_each(|_| pace.adjust(Duration::ZERO, 2));
         assert_eq!(pace.most.load(Ordering::Relaxed), FREE);
+    }
+
+    #[tokio::test]
+    async fn a_share_that_is_fixed_stays_whatever_is_seen() {
+        let (pace, stop) = (Pace::new(), CancellationToken::new());
+        pace.fix(Some(WINDOW / 4));
+        let watch = tokio::spawn(Arc::clone(&pace).watch(1, stop.clone()));
+        let looks = || pace.look.load(Ordering::Relaxed);
+        let first = looks();
+        while looks() < first + 3 {
+            tokio::time::sleep(MILLI).await;
+        }
+        let share = pace.share();
+        share.spend(Duration::from_secs(1));
+        assert!(owes(&share).is_some(), "one account asks, and nothing is late");
+        pace.have_late(2);
+        assert_eq!(pace.most(Instant::now()), WINDOW_NANOS / 4);
+        stop.cancel();
+        watch.await.expect("no panic");
+        assert_eq!(pace.most(Instant::now()), WINDOW_NANOS / 4);
+        pace.fix(None);
+        assert_eq!(pace.most(Instant::now()), FREE);
     }
 
     #[tokio::test]

@@ -35,7 +35,7 @@ pin_project! {
 }
 
 /// Longest wait of the first read in line: an account that always owes is to see its changes, too, and those in line are not to come all at once.
-const READ_WAIT_MAX: Duration = Duration::from_millis(100);
+pub const READ_WAIT_MAX: Duration = Duration::from_millis(100);
 
 /// Longest wait of a connection in line. The monitor of connections must not take it for a stalled one.
 const IN_LINE_MAX: Duration = Duration::from_secs(1);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use quorate_machine::types::{Action, Command, Key, Outcome, Rejection};
 use quorate_node_core::backend::AppError;
+use quorate_threads::watchdog;
 
 use super::{Inner, MemoryNode};
 
@@ -42,6 +43,8 @@ pub struct Faults {
     holds_scans: bool,
     /// Listings and counts that came.
     scans: usize,
+    /// The time of a processor that each of them takes on top.
+    scans_take: Duration,
     /// On which thread each read of entries was done.
     readers: Vec<ThreadId>,
     /// How many pages of changes may be read before the disk hangs.
@@ -112,7 +115,7 @@ impl Faults {
 }
 
 impl MemoryNode {
-    /// Lets writes of this key, and changes of all that matches under it as a prefix, come and not end.
+    /// Lets writes of this key, bulks that begin with one, and claims and changes of all that matches under it as a prefix, come and not end.
     pub fn hold(&self, key: &str) {
         let key = Key::new(key).expect("a key");
         self.with(|node| node.faults.held.push(key));
@@ -128,7 +131,9 @@ impl MemoryNode {
     pub(super) async fn pass(&self, command: &Command) {
         let name: &[u8] = match &command.action {
             Action::Write(op) => op.key.as_bytes(),
+            Action::Bulk(ops) => ops.first().map_or(b"".as_slice(), |op| op.key.as_bytes()),
             Action::Where(op) => &op.prefix,
+            Action::Claim(op) => &op.prefix,
             _ => return,
         };
         let is_free = |node: &mut Inner| !node.faults.held.iter().any(|held| held.as_bytes() == name);
@@ -210,6 +215,11 @@ impl MemoryNode {
         self.with(|node| node.faults.scans)
     }
 
+    /// From now on each listing and each count takes so much time of a processor on top.
+    pub fn have_scans_take(&self, time: Duration) {
+        self.with(|node| node.faults.scans_take = time);
+    }
+
     /// On which thread each read of entries was done, of one or of many.
     pub fn readers(&self) -> Vec<ThreadId> {
         self.with(|node| node.faults.readers.clone())
@@ -225,7 +235,7 @@ impl MemoryNode {
         self.with(|node| node.faults.backup_pieces = pieces);
     }
 
-    /// Notes a query of this name, and waits where it is held up. The node is free meanwhile.
+    /// Notes a query of this name, and waits or works where it is to. The node is free meanwhile.
     pub(super) fn before_query(&self, name: &str) {
         let is_scan = matches!(name, "list" | "count");
         if is_scan || matches!(name, "get" | "get_at") {
@@ -236,6 +246,10 @@ impl MemoryNode {
         }
         while is_scan && self.with(|node| node.faults.holds_scans) {
             thread::sleep(Duration::from_millis(2));
+        }
+        if is_scan {
+            let end = watchdog::processor_time() + self.with(|node| node.faults.scans_take);
+            while watchdog::processor_time() < end {}
         }
         while name == "changes" && !self.with(|node| node.faults.has_page()) {
             thread::sleep(Duration::from_millis(5));
