@@ -306,7 +306,8 @@ async fn what_keeps_sessions_alive_and_sets_others_free_waits_for_nothing_that_i
     let mut write = late.send("PUT", "/v1/kv/k", &[JSON, LONG], b"1").await;
     late.until_held_up(1).await;
     let renew = format!("/v1/sessions/{id}/renew");
-    let requests: [(&str, &[(&str, &str)], &str); 2] = [(&renew, &[], ""), ("/v1/locks/l/release", &[JSON], &release)];
+    type Asked<'r> = (&'r str, &'r [(&'r str, &'r str)], &'r str);
+    let requests: [Asked<'_>; 2] = [(&renew, &[], ""), ("/v1/locks/l/release", &[JSON], &release)];
     for (path, headers, body) in requests {
         late.owe();
         let answer = late.send("POST", path, headers, body.as_bytes()).await.response(false).await;
