@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::places::{LARGE, LIST};
 use cluster_harness::http::Request;
 
-/// Criteria that no entry of ours meets, in a group. A search evaluates all of them for each entry. With the group they are the most allowed.
+/// Criteria in a group that no entry of ours meets: a search evaluates all of them for each entry. They and the group are the most terms allowed.
 const CRITERIA: usize = 63;
 /// Operations of a bulk, and lines of a stream. Each is parsed and judged by itself.
 const OPS: usize = 32;

@@ -368,7 +368,7 @@ impl Call {
         }
     }
 
-    /// The same once it has its turns, which it gives back meanwhile: before more is begun for it, and while it holds nothing that others wait for.
+    /// Waits likewise before more is begun for it. Gives its turns back meanwhile and takes them again; it must hold nothing that others wait for.
     pub async fn pay_again(&self) -> Result<(), Failure> {
         if !self.owes() {
             return Ok(());

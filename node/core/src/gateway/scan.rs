@@ -115,7 +115,8 @@ pub async fn place_in_log<'a>(
     }
     call.caller().admit(call.deadline, &requirement::on_action(action)).await?;
     let mut own = in_time(call, call.own_log_scans(what).acquire_owned()).await?;
-    // For those before it in its own line. It leaves that line: who has a turn waits there, and it gives its turn back and takes another.
+    // It pays for those before it in its own line, and leaves the line for that: it gives its turn back and needs another, and the turns may all be
+    // held by claims behind it in the line.
     if call.owes() {
         drop(own);
         call.pay_again().await?;
@@ -123,7 +124,7 @@ pub async fn place_in_log<'a>(
     }
     let _awake = hold_awake();
     let command = Command { principal: call.who().name().to_owned(), ..Command::unnamed(action.clone()) };
-    // One that is known to be dear has a queue of its own, in which others are given time between two: nobody else is to wait for that time here.
+    // A command that is known to be dear goes through the queue of dear ones, which pauses between two. Other callers must not wait here for that pause.
     let of_all = match call.api.node.is_dear(&command) {
         true => None,
         false => Some(in_time(call, call.api.admission.log_scans.acquire()).await?),

@@ -42,9 +42,9 @@ impl Reader {
         Self { api, share, lanes, is_paced: call.is_paced() }
     }
 
-    /// Reads where blocking is allowed, as soon as its account has paid for what was done before, or has waited for long, and one of the few places is
-    /// free; `None` where by then there is no room for what it would give. It goes on whether its watch is asked for more or not: one that waits for its reader must
-    /// not keep a place from others.
+    /// Reads where blocking is allowed, once its account has paid or [`read_paid`] has waited long enough, and one of the few places is free. Gives `None`
+    /// if there is no room for the result by then. The read goes on while its watch is not polled: a watch that waits for its reader must not keep a
+    /// place from others.
     pub fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&SharedNode) -> Result<T, StateFault> + Send + 'static,

@@ -1,7 +1,8 @@
-//! Accounts that took more than their share of the processors: what of theirs waits until they have paid, what it holds meanwhile, and what never waits.
+//! Accounts that took more than their share of the processors: their requests that wait until they have paid, the places that those hold meanwhile,
+//! and the requests that never wait.
 //!
-//! How much an account may take is fixed here, and what it took is what a test says. Whoever owes would pay within a second: a test stands at the
-//! front of a line of the account, so that those behind it wait until something was seen, however long that takes.
+//! The share of an account is fixed here, and a test says how much it took. A debt lasts a second at most: a test stands at the front of a line of the
+//! account, and those behind it wait until it has seen something, however long that takes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn account(last: u8) -> Account {
 /// A server on which an account may owe.
 struct Late {
     server: Server,
-    /// What the account at [`GREEDY`] has of the turns and the processors.
+    /// The turns of the account at [`GREEDY`], and its share of the processors.
     lanes: Arc<Lanes>,
 }
 
@@ -85,7 +86,7 @@ impl Late {
         self.server.api.admission.turns.pace.held_up.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many of it wait until it has paid. It owes all the while.
+    /// Waits until `count` connections, requests and reads are held up. The account owes all the while.
     async fn until_held_up(&self, count: usize) {
         until("not enough is held up", async || {
             self.owe();
@@ -94,7 +95,7 @@ impl Late {
         .await;
     }
 
-    /// Waits until so many requests wait for a turn of this kind.
+    /// Waits until `count` requests wait for a turn of this kind.
     async fn until_waiting(&self, class: &str, count: usize) {
         let name = format!("quorate_http_turns_waiting{{class=\"{class}\"}}");
         until("not enough wait for a turn", async || metric(&self.server, &name).await == count as f64).await;
@@ -132,7 +133,7 @@ async fn claims_of_whoever_owes_are_answered_beside_a_scan_of_another_account() 
     for _ in 0..CLAIMS {
         claims.push(late.send("POST", CLAIM, &[JSON, LONG], JOBS).await);
     }
-    // All turns are taken: one by the listing, the others by claims, of which one waits for the log, and the others behind it.
+    // The listing has one turn, and claims have the others. One claim waits for the log, the others wait behind it.
     late.until_waiting("scan", CLAIMS + 1 - limits::SCAN_TURNS).await;
     let front = late.front().await;
     late.owe();
@@ -190,7 +191,7 @@ async fn a_bulk_of_whoever_owes_waits_between_its_parts_and_holds_nothing_meanwh
     late.until_held_up(1).await;
     assert!(has_room());
 
-    // All turns, of which it has none, go to others: most to those of its own account.
+    // It has given its turns back. Others take all turns, most of them in the name of its own account.
     let other = server.api.admission.turns.lanes(account(OTHER));
     let of_other = (now(other.begin(RequestClass::Point)), now(other.begin_large()));
     let points: Vec<_> = (1..limits::POINT_TURNS).map(|_| now(late.lanes.begin(RequestClass::Point))).collect();
@@ -284,7 +285,7 @@ async fn a_read_of_a_watch_is_charged_to_its_account() {
     let late = Late::start().await;
     let server = &late.server;
     seed_long_text(server, "a/1");
-    // What this process does once is done.
+    // The process does here what it does only once.
     assert_eq!(server.get(LISTING).await.status, 200);
     server.backend.have_scans_take(TAKES);
     // Half a processor: 300 ms come back in 600, and the steps of a connection in next to nothing.

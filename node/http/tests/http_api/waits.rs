@@ -125,7 +125,7 @@ async fn the_end_of_a_poll_leaves_the_place() {
     server.backend.fall_behind();
     let passes = async {
         server.until_asked(2).await;
-        // It waits for so long until it has applied what was decided.
+        // The longest wait of a node for what was decided to be applied.
         pass(Duration::from_secs(1)).await;
     };
     let (again, ()) = tokio::join!(campaign(&id, 20), passes);

@@ -43,9 +43,9 @@ impl Weight {
     }
 
     /// Length of the pause after a command, as a multiple of its own time. Others that came meanwhile had to wait for it, and now get the log, the
-    /// disk and the state. Dear commands mostly come from one client that asks again at once: they have a sixteenth of the time, or more where the
-    /// pause would be longer than [`PAUSE_MAX`]. All nodes apply them: three nodes on two processors take a tenth of these for it. With a quarter,
-    /// honest writes kept 34 % beside a tenant's, with an eighth 46 %.
+    /// disk and the state. Dear commands mostly come from one client that asks again at once. They have a sixteenth of the time, or more if [`PAUSE_MAX`]
+    /// cuts the pause. All nodes apply them, so three nodes on two processors spend a tenth of both on them. Honest writes kept 34 % beside a tenant's
+    /// dear commands when these had a quarter of the time, and 46 % when they had an eighth.
     fn pauses(self) -> u32 {
         match self {
             Self::Small => 0,

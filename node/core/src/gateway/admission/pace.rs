@@ -62,7 +62,7 @@ pub struct Pace {
     born: Instant,
     /// Nanoseconds of the processors in each window; [`FREE`] where nobody is held up.
     most: AtomicU64,
-    /// The same where it was fixed, whatever is seen; [`FREE`] where it was not.
+    /// Takes the place of `most` once it was fixed; [`FREE`] before.
     fixed: AtomicU64,
     /// When the next look is due, in nanoseconds since `born`; never before the first.
     due: AtomicU64,
@@ -121,8 +121,8 @@ impl Pace {
         Arc::new(Self { born, most, fixed, due, all, late_elsewhere, look, at_work, held_up })
     }
 
-    /// Has each account take so much in a window of 10 ms from now on, however late the threads are: for whoever has to know when an account is held up,
-    /// which is chance otherwise. [`Self::watch`] goes on beside it and changes nothing about it. With `None` what is seen counts again.
+    /// Fixes the time that each account may take in a window of 10 ms, however late the threads are, until it is called with `None`. For tests: when an
+    /// account is held up is chance otherwise. [`Self::watch`] goes on beside it, and does not change it.
     pub fn fix(&self, share: Option<Duration>) {
         let most = share.map_or(FREE, |share| share.as_nanos() as u64);
         self.fixed.store(most, Ordering::Relaxed);

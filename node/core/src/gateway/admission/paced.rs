@@ -169,8 +169,8 @@ pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) -> bool {
     tokio::time::timeout_at(deadline.into(), waits).await.is_ok()
 }
 
-/// The same before a watch of it reads on disk; the first in line for no longer than [`READ_WAIT_MAX`]. Such reads have a line of their own, or a thousand
-/// watches that come back at once would stand before the requests of their account.
+/// Waits likewise before a watch of it reads on disk; the first in line waits no longer than [`READ_WAIT_MAX`]. Such reads have a line of their own: a
+/// thousand watches that come back at once must not stand before the requests of their account.
 pub async fn read_paid(lanes: &Arc<Lanes>) {
     let share = &lanes.share;
     if share.pause_elsewhere(Instant::now()).is_none() {

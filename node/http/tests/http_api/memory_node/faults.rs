@@ -215,7 +215,7 @@ impl MemoryNode {
         self.with(|node| node.faults.scans)
     }
 
-    /// From now on each listing and each count takes so much time of a processor on top.
+    /// Adds `time` of a processor to each listing and each count from now on.
     pub fn have_scans_take(&self, time: Duration) {
         self.with(|node| node.faults.scans_take = time);
     }
