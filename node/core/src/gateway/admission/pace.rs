@@ -342,7 +342,7 @@ mod tests {
         pace.due.store(0, Ordering::Relaxed);
         std::thread::sleep(OVERDUE);
         greedy.add(Duration::from_secs(1), true);
-        modest.add(2 * MILLI, true);
+        modest.add(AT_ONCE, true);
         assert!(greedy.pause(Instant::now()).is_some());
         assert_eq!(modest.pause(Instant::now()), None);
     }
