@@ -1,4 +1,5 @@
-//! Wall clocks that are wrong in turn: at every moment those of a majority are right, and so is the cluster's.
+//! Wall clocks that are wrong in turn, from before the cluster is founded: at every moment those of a majority are right, and so is the
+//! cluster's.
 //!
 //! Owns whose clock jumps when, and how far the log's may be off meanwhile. Never looks at what a node knows of the others' clocks.
 
@@ -27,7 +28,7 @@ const OFF_MAX: u64 = 3_000;
 impl Stage {
     pub(super) fn clocks_in_turn(&mut self) -> Found {
         self.world.keep_clocks_of_a_majority();
-        self.begin()?;
+        self.found_with_a_wrong_clock()?;
         for _ in 0..TURNS {
             let (leader, follower) = self.leader_and_another()?;
             // Both to the same side: the one that is right would be in the middle else.
@@ -43,6 +44,19 @@ impl Stage {
             self.write_for(LEADER_WRONG_FOR)?;
         }
         self.until(UP_MAX, "the nodes do not agree", World::agrees)
+    }
+
+    /// A cluster whose first stamps have no earlier one to go on from, and of which one clock was wrong before.
+    fn found_with_a_wrong_clock(&mut self) -> Found {
+        let wrong = self.dice.random_range(1..=3);
+        let side = if self.dice.random() { 1 } else { -1 };
+        self.jump_by(wrong, side);
+        self.world.start_all();
+        self.until(UP_MAX, "nobody leads", |world| world.is_up() && world.leader().is_some())?;
+        if self.leader()? == wrong {
+            self.meet("the first leader's clock was wrong");
+        }
+        self.write_for(LEADER_WRONG_FOR)
     }
 
     fn jump_by(&mut self, id: HostId, side: i64) {

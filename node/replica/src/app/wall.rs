@@ -461,6 +461,24 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_that_never_had_a_clock_begins_where_a_majority_is() {
+        let day = i64::try_from(DAY).unwrap();
+        let voters = voters_of(&[1, 2, 3]);
+        for wrong in [-day, day] {
+            let clocks = knowing(&[(2, wrong), (3, wrong)]);
+            let right = wall_now().saturating_add_signed(wrong);
+            *clocks.waited.lock() = Some(Uptime::now());
+            let now = Uptime::now();
+            for id in [2, 3] {
+                clocks.note(id, Known::by(right, now, now));
+            }
+            let stamp = clocks.stamp(&voters, first(), || 0);
+            assert!(stamp.abs_diff(right) < 1_000, "{stamp} for {right}");
+            assert!(clocks.now(&voters, 0).abs_diff(right) < 1_000, "nobody leads yet");
+        }
+    }
+
+    #[test]
     fn clocks_that_are_apart_are_told_by_all_and_by_how_much() {
         let members = voters_of(&[1, 2, 3]);
         let clocks = knowing(&[(2, 5), (3, 90_000)]);

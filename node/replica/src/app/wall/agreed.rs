@@ -87,13 +87,15 @@ fn bounds(voters: usize, readings: &[Reading]) -> (WallMillis, WallMillis) {
 
 /// Where the stamps of a leadership begin: how long nobody led is not known for certain. At the leader's own clock, where a majority may show
 /// the same by all that is known: every other moment in between is a worse guess. Otherwise as a majority has it, by the likeliest of each,
-/// going on from the replicated clock and the time since this node came to know it; that is 0 where there never was one.
+/// going on from the replicated clock and the time since this node came to know it, or from the leader's own clock where `replicated` is 0:
+/// there never was one.
 pub fn begun(voters: usize, readings: &[Reading], own: WallMillis, replicated: WallMillis) -> WallMillis {
     let may_show = |reading: &&Reading| (reading.earliest..=reading.latest).contains(&own);
-    if replicated == 0 || readings.iter().filter(may_show).count() > voters / 2 {
+    if readings.iter().filter(may_show).count() > voters / 2 {
         return own;
     }
-    agreed(voters, &readings.iter().map(|reading| reading.likely()).collect::<Vec<_>>(), replicated)
+    let expected = if replicated == 0 { own } else { replicated };
+    agreed(voters, &readings.iter().map(|reading| reading.likely()).collect::<Vec<_>>(), expected)
 }
 
 /// The clock that others are compared with, by its place: the one in the middle, or the earlier of two.
@@ -195,6 +197,8 @@ mod tests {
         assert_eq!(begins(NOW + DAY, &[about(NOW)], NOW - 5), NOW - 5);
         assert_eq!(begins(NOW + DAY, &[], NOW - 5), NOW - 5);
         assert_eq!(begins(NOW, &[], 0), NOW);
+        assert_eq!(begins(NOW + DAY, &[about(NOW)], 0), NOW + DAY, "which of the two is wrong is not known");
+        assert_eq!(begins(NOW + DAY, &[about(NOW), about(NOW)], 0), NOW - 100, "a majority is elsewhere");
         assert_eq!(begun(1, &[Reading::exact(NOW)], NOW, NOW + DAY), NOW);
     }
 
