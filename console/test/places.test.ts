@@ -373,7 +373,7 @@ test("the accounts that hold most of a resource are listed", async () => {
     .waitFor();
   expect(page.url()).toMatch(/\/console\/callers\?resource=connections$/);
   expect(await page.getByRole("table", { name: "Resources of the node" }).locator("tbody tr").count()).toBe(
-    11,
+    12,
   );
 });
 

@@ -84,6 +84,9 @@ pub enum NodeResourceKind {
     Point,
     /// Places of work that looks for what it is about. In units of cost.
     Scan,
+    /// Time of the processors that an account took beyond its share and owes. In milliseconds until all is paid; accounts that owe pay at the
+    /// same time. A connection counts for its address until a request shows its user.
+    Processors,
 }
 
 impl NodeResourceKind {
@@ -101,6 +104,7 @@ impl NodeResourceKind {
             Self::Coordination => "coordination",
             Self::Point => "point",
             Self::Scan => "scan",
+            Self::Processors => "processors",
         }
     }
 }
@@ -129,7 +133,7 @@ pub struct NodeCaller {
     /// Its name, see `kind`; left out for strangers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How much it holds, in the unit of the resource.
+    /// How much it holds, in the unit of the resource. For processors, how much longer it owes.
     pub held: u64,
 }
 
@@ -139,17 +143,26 @@ pub struct NodeCaller {
 pub struct NodeResource {
     /// The resource.
     pub resource: NodeResourceKind,
-    /// How much all together may hold.
+    /// How much all together may hold. For processors, the longest time that anybody owes.
     pub bound: u64,
     /// How much of that one account may hold. While less than half is taken, it may hold more of bodies, of the classes and of what arrives.
+    /// For processors, the same as `bound`.
     pub share: u64,
-    /// How much all hold together.
+    /// How much all hold together. For processors, how much longer the account owes that owes most: all have paid by then.
     pub taken: u64,
     /// How often since the start of the node there was no more for anybody. Connections that had to make room for others count here.
-    /// Streams are not refused more operations, they wait.
+    /// Streams are not refused more operations, they wait. For processors always 0.
     pub refused: u64,
-    /// How often since the start of the node an account wanted more than its share.
+    /// How often since the start of the node an account wanted more than its share. For processors, how many requests were refused since
+    /// their account had not paid at their deadline; those that only waited do not count.
     pub share_refused: u64,
+    /// For processors only: how many connections, streams of HTTP/2, requests, and reads of watches wait now until their account has paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_up: Option<u64>,
+    /// For processors only: whether the threads of the node are late now while several accounts ask. Nobody is held up where they are not,
+    /// whatever accounts owe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<bool>,
     /// The accounts that hold most, at most 20, the largest first. Those that hold nothing are left out.
     pub callers: Vec<NodeCaller>,
 }

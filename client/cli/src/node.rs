@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use quorate_client::NodeClient;
-use quorate_client::api::{NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeLogAnswer, NodeResourceKind};
+use quorate_client::api::{
+    NodeCaller, NodeCallerKind, NodeCallersAnswer, NodeLogAnswer, NodeResource, NodeResourceKind,
+};
 
 use crate::fail::Failed;
 use crate::form::Form;
@@ -57,11 +59,12 @@ Examples:
     },
     /// Show who holds most of the limited resources of nodes
     ///
-    /// Waits, watches, requests that arrive, memory for bodies and unread answers, values under way, operations of streams, connections, and
-    /// places of the classes.
+    /// Waits, watches, requests that arrive, memory for bodies and unread answers, values under way, operations of streams, connections,
+    /// places of the classes, and the time of the processors that callers owe.
     #[command(after_help = "\
 A caller is a user or, where nobody says who they are, an address. `share` is what one caller may hold, of bodies and \
-places once half is taken, and `refused` counts since the node started. --output json has twenty callers of each resource.
+places once half is taken, and `refused` counts since the node started. For processors, a caller holds the time until it has paid for what it \
+took beyond its share. --output json has twenty callers of each resource.
 
 Examples:
   quorate node callers
@@ -153,6 +156,7 @@ async fn callers(context: &Context, top: usize, which: &Which) -> Result<(), Fai
             None => {
                 output::line(format!("node {}", answer.node_id))?;
                 output::table(&rows(&answer, top))?;
+                answer.resources.iter().filter_map(pressure).try_for_each(output::line)?;
             }
         }
     }
@@ -166,6 +170,7 @@ fn rows(answer: &NodeCallersAnswer, top: usize) -> Vec<Vec<String>> {
     for resource in &answer.resources {
         let amount = |amount: u64| match resource.resource {
             NodeResourceKind::Bodies | NodeResourceKind::Answers => output::bytes(amount),
+            NodeResourceKind::Processors => output::millis(amount),
             _ => amount.to_string(),
         };
         let refused = (resource.refused + resource.share_refused).to_string();
@@ -177,6 +182,15 @@ fn rows(answer: &NodeCallersAnswer, top: usize) -> Vec<Vec<String>> {
         rows.extend(callers.map(|caller| vec![String::new(); 5].into_iter().chain(caller).collect::<Vec<_>>()));
     }
     rows
+}
+
+/// Tells that callers are held up, where they are or the node is late.
+fn pressure(resource: &NodeResource) -> Option<String> {
+    let (held_up, late) = (resource.held_up?, resource.late?);
+    let threads = if late { "late" } else { "not late" };
+    let name = resource.resource.name();
+    (late || held_up > 0)
+        .then(|| format!("{name}: the threads are {threads}; connections and requests held up: {held_up}"))
 }
 
 fn known_as(caller: &NodeCaller) -> String {
@@ -210,8 +224,6 @@ async fn nodes(context: &Context, which: &Which) -> Result<Vec<(Option<u64>, Nod
 
 #[cfg(test)]
 mod tests {
-    use quorate_client::api::NodeResource;
-
     use super::*;
 
     #[test]
@@ -224,6 +236,8 @@ mod tests {
             taken: 3 * 1024,
             refused: 2,
             share_refused: 5,
+            held_up: None,
+            late: None,
             callers,
         };
         let callers = vec![
@@ -231,13 +245,21 @@ mod tests {
             caller(NodeCallerKind::Strangers, None, 1_000),
             caller(NodeCallerKind::LocalUser, Some("1000"), 24),
         ];
-        let resources =
-            vec![resource(NodeResourceKind::Bodies, callers), resource(NodeResourceKind::Waits, Vec::new())];
+        let debts = vec![caller(NodeCallerKind::User, Some("bob"), 350)];
+        let processors =
+            NodeResource { held_up: Some(7), late: Some(true), ..resource(NodeResourceKind::Processors, debts) };
+        let told = "processors: the threads are late; connections and requests held up: 7";
+        assert_eq!(pressure(&processors).as_deref(), Some(told));
+        assert_eq!(pressure(&NodeResource { held_up: Some(0), late: Some(false), ..processors.clone() }), None);
+        let waits = resource(NodeResourceKind::Waits, Vec::new());
+        assert_eq!(pressure(&waits), None);
+        let resources = vec![resource(NodeResourceKind::Bodies, callers), waits, processors];
         let rows = rows(&NodeCallersAnswer { node_id: 1, resources }, 2);
-        assert_eq!(rows.len(), 4, "{rows:?}");
+        assert_eq!(rows.len(), 5, "{rows:?}");
         let [taken, bound, share, holds] = [3 * 1024, 4 * 1024 * 1024, 1024 * 1024, 2_048].map(output::bytes);
         assert_eq!(rows[1], ["bodies", &taken, &bound, &share, "7", "user ann", &holds]);
         assert_eq!(rows[2], ["", "", "", "", "", "strangers", &output::bytes(1_000)]);
         assert_eq!(rows[3], ["waits", "3072", "4194304", "1048576", "7", "-", "-"]);
+        assert_eq!(rows[4], ["processors", "3.0s", "1h9m", "17m28s", "7", "user bob", "350ms"]);
     }
 }

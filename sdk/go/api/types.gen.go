@@ -1603,6 +1603,8 @@ type NodeLogRequest struct {
 type NodeResource struct {
 	Bound        uint64           `json:"bound"`
 	Callers      []NodeCaller     `json:"callers"`
+	HeldUp       uint64           `json:"held_up,omitempty"`
+	Late         bool             `json:"late,omitempty"`
 	Refused      uint64           `json:"refused"`
 	Resource     NodeResourceKind `json:"resource"`
 	Share        uint64           `json:"share"`
@@ -1628,6 +1630,7 @@ const (
 	NodeResourceKindCoordination NodeResourceKind = "coordination"
 	NodeResourceKindPoint        NodeResourceKind = "point"
 	NodeResourceKindScan         NodeResourceKind = "scan"
+	NodeResourceKindProcessors   NodeResourceKind = "processors"
 )
 
 // Op: a single operation: the body of `POST /v1/ops`.

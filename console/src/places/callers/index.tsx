@@ -15,7 +15,7 @@ import { Cell } from "../../ui/cell.js";
 import { Icon } from "../../ui/icon.js";
 import { Page } from "../../ui/page.js";
 import { Empty, Shown } from "../../ui/states.js";
-import { amountOf, type Caller, chosen, fillOf, kindOf, type Resource, wordsOf } from "./words.js";
+import { amountOf, type Caller, chosen, fillOf, kindOf, type Resource, waitsOf, wordsOf } from "./words.js";
 
 /** How often it looks again. */
 const LOOK_EVERY_MS = 3_000;
@@ -134,12 +134,14 @@ function Account({ caller }: { readonly caller: Caller }) {
 
 function Accounts({ of }: { readonly of: Resource }) {
   const { title, what, step } = wordsOf(of);
+  const waits = waitsOf(of);
   return (
     <section class="block">
       <h2>{title}: who holds most</h2>
       <p class="hint">
         {what}. One account may hold {amountOf(of, of.share)}.
       </p>
+      {waits !== undefined && <p class="hint">{waits}</p>}
       {of.callers.length === 0 ? (
         <Empty title="Nobody holds anything of it" />
       ) : (

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { amountOf, type Caller, chosen, fillOf, kindOf, type Resource, wordsOf } from "./words.js";
+import { amountOf, type Caller, chosen, fillOf, kindOf, type Resource, waitsOf, wordsOf } from "./words.js";
 
 function resource(
   name: string,
@@ -15,6 +15,19 @@ test("amounts are in the unit of their resource", () => {
   expect(amountOf(resource("bodies", 0, 4), 67_108_864)).toBe("64.0 MiB");
   expect(amountOf(resource("waits", 0, 4), 1)).toBe("1 request");
   expect(amountOf(resource("connections", 0, 4), 1024)).toBe("1\u202f024 connections");
+  expect(amountOf(resource("processors", 0, 1000), 350)).toBe("350 ms");
+});
+
+test("how many wait for the processors is told while they do or the node is late", () => {
+  const processors = resource("processors", 350, 1000);
+  expect(waitsOf({ ...processors, heldUp: 1, late: true })).toBe(
+    "The threads of the node are late, and 1 connection or request is held up.",
+  );
+  expect(waitsOf({ ...processors, heldUp: 2, late: false })).toBe(
+    "The threads of the node are not late, and 2 connections and requests are held up.",
+  );
+  expect(waitsOf({ ...processors, heldUp: 0, late: false })).toBeUndefined();
+  expect(waitsOf(resource("waits", 1, 4))).toBeUndefined();
 });
 
 test("a resource of a newer node is shown by its name", () => {

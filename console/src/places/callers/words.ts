@@ -1,7 +1,7 @@
-/** The limited resources of a node in words: what each is, how amounts of it are said, what its accounts are called. Pure. */
+/** The limited resources of a node in words: what each is, how amounts are said, who waits, what accounts are called. Pure. */
 
 import type { NodeCallers } from "quorate";
-import { bytes, counted, grouped, percent } from "../../text/words.js";
+import { bytes, counted, duration, grouped, percent } from "../../text/words.js";
 
 /** A resource, and who holds most of it. */
 export type Resource = NodeCallers["resources"][number];
@@ -14,8 +14,10 @@ const CLOSE_PERCENT = 80;
 interface Words {
   readonly title: string;
   readonly what: string;
-  /** One of it; of bytes there is none. */
+  /** One of it; of bytes and of time there is none. */
   readonly one?: string;
+  /** Whether it is time, in milliseconds. */
+  readonly isTime?: boolean;
   /** What to do where one account holds most of it. */
   readonly step: string;
 }
@@ -85,6 +87,12 @@ const WORDS: Readonly<Record<string, Words | undefined>> = {
     one: "connection",
     step: "Limit the connections of an address, or block it. A proxy is one address.",
   },
+  processors: {
+    title: "Processors",
+    what: "Time until an account has paid for what it took beyond its share of the processors",
+    isTime: true,
+    step: "Its requests wait, and nothing is refused to others: send fewer, or set a rate.",
+  },
 };
 
 /** Words of a resource. A newer node may have some that are not known here. */
@@ -98,7 +106,20 @@ export function amountOf(resource: Resource, amount: number): string {
   if (known === undefined) {
     return grouped(amount);
   }
+  if (known.isTime === true) {
+    return duration(amount);
+  }
   return known.one === undefined ? bytes(amount) : counted(amount, known.one);
+}
+
+/** How many wait for the processors now; nothing of other resources, and where nobody waits and the node is in time. */
+export function waitsOf({ heldUp, late }: Resource): string | undefined {
+  if (heldUp === undefined || (heldUp === 0 && late !== true)) {
+    return undefined;
+  }
+  const threads = late === true ? "late" : "not late";
+  const waiting = counted(heldUp, "connection or request is", "connections and requests are");
+  return `The threads of the node are ${threads}, and ${waiting} held up.`;
 }
 
 /** What stands before the name of an account. */

@@ -470,7 +470,7 @@ async fn operators_alone_are_told_who_holds_what() {
     let told = async |kind: NodeResourceKind| {
         let text = guarded.ask(ROOT, "GET", CALLERS, "").await.text();
         let answer: NodeCallersAnswer = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-        assert_eq!((answer.node_id, answer.resources.len()), (1, 11), "{text}");
+        assert_eq!((answer.node_id, answer.resources.len()), (1, 12), "{text}");
         answer.resources.into_iter().find(|resource| resource.resource == kind).expect("each kind is there")
     };
     let caller = |kind, name: Option<&str>, held| NodeCaller { kind, name: name.map(str::to_owned), held };
@@ -498,6 +498,11 @@ async fn operators_alone_are_told_who_holds_what() {
     assert_eq!(connections.bound, serve_settings().connections_max as u64);
     assert!(connections.taken >= 4, "{connections:?}");
     assert_eq!(connections.callers, [caller(NodeCallerKind::Address, Some("127.0.0.1"), connections.taken)]);
+    assert_eq!((connections.held_up, connections.late), (None, None), "nothing of it waits for the processors");
+
+    let processors = told(NodeResourceKind::Processors).await;
+    assert_eq!((processors.bound, processors.share, processors.refused), (1_000, 1_000, 0), "a second");
+    assert!(processors.held_up.is_some() && processors.late.is_some(), "{processors:?}");
 }
 
 #[tokio::test]

@@ -380,6 +380,7 @@ NodeResourceKind: TypeAlias = Literal[
     "coordination",
     "point",
     "scan",
+    "processors",
 ]
 
 
@@ -1134,6 +1135,8 @@ class NodeResource:
     share: int
     share_refused: int
     taken: int
+    held_up: int | None = None
+    late: bool = False
 
 
 OpAnswer: TypeAlias = WriteAnswer | AnyEntry

@@ -2102,6 +2102,9 @@ export interface components {
             bound: number;
             callers: components["schemas"]["NodeCaller"][];
             /** Format: uint64 */
+            held_up?: number;
+            late?: boolean;
+            /** Format: uint64 */
             refused: number;
             resource: components["schemas"]["NodeResourceKind"];
             /** Format: uint64 */
@@ -2112,7 +2115,7 @@ export interface components {
             taken: number;
         };
         /** @enum {string} */
-        NodeResourceKind: "waits" | "watches" | "arriving" | "bodies" | "answers" | "values" | "stream_ops" | "connections" | "coordination" | "point" | "scan";
+        NodeResourceKind: "waits" | "watches" | "arriving" | "bodies" | "answers" | "values" | "stream_ops" | "connections" | "coordination" | "point" | "scan" | "processors";
         Op: {
             cas?: string;
             dry_run?: boolean;

@@ -192,7 +192,7 @@ impl Admission {
     /// The limited resources of this node, with the accounts that hold most of each.
     pub fn callers(&self) -> Vec<NodeResource> {
         let places = [Scarce::Waits, Scarce::Watches, Scarce::Arriving].map(|what| self.shares.places(what).told());
-        let rest = [self.connections.told()].into_iter().chain(self.classes.told());
+        let rest = [self.connections.told()].into_iter().chain(self.classes.told()).chain([self.turns.pace.told()]);
         places.into_iter().chain([self.bodies.room().told()]).chain(self.answers.told()).chain(rest).collect()
     }
 

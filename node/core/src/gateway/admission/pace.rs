@@ -5,19 +5,25 @@
 //! request is known (a head, a body, frames) counts like the rest, and so does what is done elsewhere for a request: scans, and the apply of
 //! commands. An account that took more than its share owes the rest. Its connections wait until what they took themselves has come back;
 //! no more work is begun elsewhere for it until all has. Nobody is held up while nothing is late; an account that alone asks, only until the
-//! queue of the threads has come round. Never knows what the work is.
+//! queue of the threads has come round. Tells operators which accounts owe. Never knows what the work is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use quorate_api::{NodeResource, NodeResourceKind};
 use quorate_threads::{background, watchdog};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::alive_table::AliveTable;
+use crate::gateway::admission::accounts::Account;
+use crate::gateway::admission::refusals::{Amounts, Held, Met, Refusals};
+
 /// The time in which every account may take its share.
 const WINDOW: Duration = Duration::from_millis(10);
 const WINDOW_NANOS: u64 = WINDOW.as_nanos() as u64;
+const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// Time that an account which asks for little may take at once after a pause, however many accounts there are.
 const AT_ONCE: Duration = Duration::from_millis(1);
@@ -53,6 +59,10 @@ const LATE: Duration = Duration::from_micros(2_500);
 /// and 53 to 59 % with an eighth (`scripts/abuse 'generated:HTTP/1.1, repeated'`).
 const LEAST_PART: u64 = 8;
 
+/// The words of the log about an account that is held up.
+const HELD_UP: &str = "the threads of this node are late, and an account that took more than its share of the processors is held up until it has \
+                       paid; amounts are milliseconds until then: see `quorate node callers`";
+
 /// No bound.
 const FREE: u64 = u64::MAX;
 
@@ -76,6 +86,10 @@ pub struct Pace {
     at_work: AtomicUsize,
     /// Connections, what belongs to them, requests, and reads of watches, that wait until their account has paid.
     pub held_up: AtomicUsize,
+    /// Counts the requests that waited in vain.
+    refusals: Refusals,
+    /// The shares of all accounts, for operators.
+    shares: AliveTable<Account, Share>,
 }
 
 /// The time that one account takes.
@@ -116,9 +130,10 @@ impl Pace {
         let [most, fixed, due] = [FREE, FREE, u64::MAX].map(AtomicU64::new);
         let (all, look, at_work) = (AtomicU64::new(WINDOW_NANOS), AtomicU64::new(1), AtomicUsize::new(0));
         let (late_elsewhere, held_up) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let (refusals, shares) = (Refusals::new(NodeResourceKind::Processors), AliveTable::default());
         // An account that comes first has something saved up, too.
         let born = Instant::now().checked_sub(DEBT_MAX).unwrap_or_else(Instant::now);
-        Arc::new(Self { born, most, fixed, due, all, late_elsewhere, look, at_work, held_up })
+        Arc::new(Self { born, most, fixed, due, all, late_elsewhere, look, at_work, held_up, refusals, shares })
     }
 
     /// Fixes the time that each account may take in a window of 10 ms, however late the threads are, until it is called with `None`. For tests: when an
@@ -129,11 +144,42 @@ impl Pace {
     }
 
     /// The share of an account.
-    pub fn share(self: &Arc<Self>) -> Share {
-        let (by_connections, in_all) = Default::default();
-        let [first_connection, first_request, first_read] = [(); 3].map(|()| Arc::new(Semaphore::new(1)));
-        let (pace, look) = (Arc::clone(self), AtomicU64::new(0));
-        Share { pace, by_connections, in_all, look, first_connection, first_request, first_read }
+    pub fn share(self: &Arc<Self>, of: Account) -> Arc<Share> {
+        self.shares.get(of, || {
+            let (by_connections, in_all) = Default::default();
+            let [first_connection, first_request, first_read] = [(); 3].map(|()| Arc::new(Semaphore::new(1)));
+            let (pace, look) = (Arc::clone(self), AtomicU64::new(0));
+            Share { pace, by_connections, in_all, look, first_connection, first_request, first_read }
+        })
+    }
+
+    /// Counts one more that waits until its account has paid, and logs who owes most if nothing was logged in the last seconds.
+    pub fn hold_up(&self) {
+        self.held_up.fetch_add(1, Ordering::Relaxed);
+        self.refusals.log(HELD_UP, || self.held());
+    }
+
+    /// Counts a request whose account had not paid at its deadline.
+    pub fn refuse(&self) {
+        self.refusals.add(Met::Share, || self.held());
+    }
+
+    /// Tells which accounts owe most, for operators: in milliseconds until each has paid.
+    pub fn told(&self) -> NodeResource {
+        let held_up = Some(self.held_up.load(Ordering::Relaxed) as u64);
+        let late = Some(self.most(Instant::now()) != FREE);
+        NodeResource { held_up, late, ..self.refusals.told(self.held()) }
+    }
+
+    /// Milliseconds until each account has paid, a part of one as a whole. They pay at the same time: all together need as long as the last one.
+    fn held(&self) -> Held {
+        let now = self.nanos(Instant::now());
+        let owes = |share: &Share| share.paid_at().saturating_sub(now).div_ceil(NANOS_PER_MILLI) as usize;
+        let shares = self.shares.entries().into_iter();
+        let accounts: Vec<_> = shares.map(|(account, share)| (account, owes(&share))).collect();
+        let taken = accounts.iter().map(|(_, owes)| *owes).max().unwrap_or(0);
+        let longest = DEBT_MAX.as_millis() as usize;
+        Held { amounts: Amounts { bound: longest, of_one: longest, taken }, accounts }
     }
 
     /// Nanoseconds since it was made. A node does not run for centuries.
@@ -310,6 +356,10 @@ mod tests {
         }
     }
 
+    fn user(name: &str) -> Account {
+        Account::User(name.into())
+    }
+
     fn late(accounts: usize) -> Arc<Pace> {
         let pace = Pace::new();
         pace.have_late(accounts);
@@ -326,7 +376,7 @@ mod tests {
 
     #[test]
     fn one_account_alone_is_not_held_up_where_all_is_late() {
-        let share = late(1).share();
+        let share = late(1).share(user("ann"));
         share.spend(Duration::from_secs(1));
         assert_eq!(owes(&share), None);
         assert!(!share.owes(Instant::now()));
@@ -335,7 +385,7 @@ mod tests {
     #[test]
     fn while_a_look_is_overdue_whoever_had_its_share_is_held_up_and_nobody_else() {
         let pace = Pace::new();
-        let (greedy, modest) = (pace.share(), pace.share());
+        let (greedy, modest) = (pace.share(user("greedy")), pace.share(user("modest")));
         pace.due.store(pace.nanos(Instant::now() + 1_000 * MILLI), Ordering::Relaxed);
         greedy.add(10 * MILLI, true);
         assert_eq!(owes(&greedy), None, "it is not due yet");
@@ -352,7 +402,7 @@ mod tests {
         let pace = late(5);
         let least = Duration::from_nanos(pace.most.load(Ordering::Relaxed));
         assert_eq!(least, WINDOW / 40, "a fifth of an eighth of the time, and no less");
-        let (greedy, modest) = (pace.share(), pace.share());
+        let (greedy, modest) = (pace.share(user("greedy")), pace.share(user("modest")));
         greedy.add(20 * least, true);
         modest.add(AT_ONCE, true);
         assert_eq!(owes(&modest), None);
@@ -364,7 +414,7 @@ mod tests {
 
     #[test]
     fn what_was_done_elsewhere_holds_up_what_is_to_be_done_there_and_no_connection() {
-        let share = late(5).share();
+        let share = late(5).share(user("ann"));
         share.spend(Duration::from_secs(1));
         let now = Instant::now();
         assert!(share.pause(now).is_none() && share.pause_elsewhere(now).is_some());
@@ -374,7 +424,7 @@ mod tests {
 
     #[test]
     fn nobody_owes_for_longer_than_a_bound_and_what_comes_while_it_owes_adds_up() {
-        let share = late(5).share();
+        let share = late(5).share(user("ann"));
         let mut before = Duration::ZERO;
         for _ in 0..4 {
             share.add(10 * MILLI, false);
@@ -389,9 +439,34 @@ mod tests {
     }
 
     #[test]
+    fn whoever_owes_is_told_with_the_milliseconds_until_it_has_paid() {
+        let pace = late(5);
+        let least = Duration::from_nanos(pace.most.load(Ordering::Relaxed));
+        let (greedy, busy, _idle) = (pace.share(user("greedy")), pace.share(user("busy")), pace.share(user("idle")));
+        let told = pace.told();
+        assert_eq!(
+            (told.resource, told.bound, told.share, told.taken),
+            (NodeResourceKind::Processors, 1_000, 1_000, 0)
+        );
+        assert!(told.callers.is_empty(), "nobody owes");
+        greedy.spend(Duration::from_secs(60));
+        // It had saved up four shares of the sixty.
+        busy.spend(60 * least);
+        let told = pace.told();
+        let owed: Vec<_> = told.callers.iter().map(|caller| (caller.name.as_deref(), caller.held)).collect();
+        let [(Some("greedy"), most), (Some("busy"), less)] = owed[..] else { panic!("{owed:?}") };
+        assert!((601..=1_000).contains(&most) && (1..=560).contains(&less), "{owed:?}");
+        assert_eq!((told.taken, told.late, told.held_up), (most, Some(true), Some(0)), "they pay at the same time");
+        std::thread::sleep(5 * MILLI);
+        assert!(pace.told().taken < most, "less and less");
+        pace.most.store(FREE, Ordering::Relaxed);
+        assert_eq!(pace.told().late, Some(false));
+    }
+
+    #[test]
     fn whoever_waits_looks_again_before_it_has_paid() {
         let pace = late(5);
-        let share = pace.share();
+        let share = pace.share(user("ann"));
         share.add(Duration::from_secs(1_000), true);
         let now = Instant::now();
         assert!(share.pause(now).is_some_and(|until| until <= now + LOOK_AGAIN));
@@ -401,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_step_is_counted_by_the_time_of_the_processors_that_it_takes() {
-        let share = late(5).share();
+        let share = late(5).share(user("ann"));
         share.step(Instant::now(), || std::thread::sleep(20 * MILLI));
         assert_eq!(owes(&share), None, "to wait takes none");
         let spin = || {
@@ -415,7 +490,7 @@ mod tests {
     #[test]
     fn accounts_that_wait_are_at_work() {
         let pace = late(2);
-        let share = pace.share();
+        let share = pace.share(user("ann"));
         share.add(Duration::from_secs(1), true);
         assert_eq!(pace.at_work.load(Ordering::Relaxed), 0);
         assert!(share.pause(Instant::now()).is_some());
@@ -441,7 +516,7 @@ mod tests {
         while looks() < first + 3 {
             tokio::time::sleep(MILLI).await;
         }
-        let share = pace.share();
+        let share = pace.share(user("ann"));
         share.spend(Duration::from_secs(1));
         assert!(owes(&share).is_some(), "one account asks, and nothing is late");
         pace.have_late(2);

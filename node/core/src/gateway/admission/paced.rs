@@ -48,7 +48,7 @@ struct HeldUp(Arc<Pace>);
 
 impl HeldUp {
     fn begin(pace: Arc<Pace>) -> Self {
-        pace.held_up.fetch_add(1, Ordering::Relaxed);
+        pace.hold_up();
         Self(pace)
     }
 }
@@ -166,7 +166,11 @@ pub async fn paid(lanes: &Arc<Lanes>, deadline: Instant) -> bool {
         return true;
     }
     let waits = wait_in_line(lanes, &share.first_request, |now| share.pause_elsewhere(now));
-    tokio::time::timeout_at(deadline.into(), waits).await.is_ok()
+    let is_paid = tokio::time::timeout_at(deadline.into(), waits).await.is_ok();
+    if !is_paid {
+        share.pace().refuse();
+    }
+    is_paid
 }
 
 /// Waits likewise before a watch of it reads on disk; the first in line waits no longer than [`READ_WAIT_MAX`]. Such reads have a line of their own: a
@@ -258,13 +262,13 @@ mod tests {
         let next = Paced::new(async {}, &connection);
         let seen = async {
             tokio::time::sleep(10 * MILLI).await;
-            turns.pace.held_up.load(Ordering::Relaxed)
+            turns.pace.told()
         };
-        let ((), held_up) = tokio::join!(next, seen);
-        assert_eq!(held_up, 1);
+        let ((), told) = tokio::join!(next, seen);
+        assert_eq!((told.held_up, told.late), (Some(1), Some(true)));
         assert!(begun.elapsed() >= IN_LINE_MAX - 10 * MILLI, "somebody else was the first: {:?}", begun.elapsed());
         drop(first);
-        assert_eq!(turns.pace.held_up.load(Ordering::Relaxed), 0);
+        assert_eq!(turns.pace.told().held_up, Some(0));
     }
 
     #[tokio::test]
@@ -293,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_of_whoever_owes_waits_until_it_has_paid_and_not_beyond_its_deadline() {
-        let (_turns, connection) = connection(true);
+        let (turns, connection) = connection(true);
         let lanes = connection.lanes();
         let begun = Instant::now();
         lanes.share.spend(50 * MILLI);
@@ -303,7 +307,10 @@ mod tests {
             "50 ms, of which a share of 0.6 ms comes back in 10 ms: {:?}",
             begun.elapsed()
         );
+        assert_eq!(turns.pace.told().share_refused, 0, "it only waited");
         lanes.share.spend(Duration::from_secs(60));
         assert!(!paid(&lanes, Instant::now() + 10 * MILLI).await);
+        let told = turns.pace.told();
+        assert_eq!((told.refused, told.share_refused, told.held_up), (0, 1, Some(0)));
     }
 }

@@ -1,7 +1,7 @@
 //! The refusals of a resource, and the account of it for operators: how much is taken, how often it refused, and who holds most.
 //!
-//! Owns the counts of refusals, the line in the log about them, and the choice of the accounts that are named. Never refuses anything by
-//! itself, and takes no lock: the owner of a resource looks up who holds it, only when it is told.
+//! Owns the counts of refusals, the line in the log about them and about accounts that are held up, and the choice of the accounts that are
+//! named. Never refuses anything by itself, and takes no lock: the owner of a resource looks up who holds it, only when it is told.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,6 +116,11 @@ impl Refusals {
 
     fn count(&self, count: &AtomicU64, words: &str, held: impl FnOnce() -> Held) {
         count.fetch_add(1, Ordering::Relaxed);
+        self.log(words, held);
+    }
+
+    /// Logs what became of an account that was refused nothing, likewise.
+    pub fn log(&self, words: &str, held: impl FnOnce() -> Held) {
         if !self.line.is_due() {
             return;
         }
@@ -140,7 +145,8 @@ impl Refusals {
             let (kind, name) = account.told();
             NodeCaller { kind, name, held: held as u64 }
         });
-        NodeResource { resource, bound, share, taken, refused, share_refused, callers: callers.collect() }
+        let (held_up, late, callers) = (None, None, callers.collect());
+        NodeResource { resource, bound, share, taken, refused, share_refused, held_up, late, callers }
     }
 }
 
@@ -185,5 +191,7 @@ mod tests {
         assert_eq!((refusals.counts(), looked), ((1, 2), 1), "one line in ten seconds");
         refusals.add_asked_back(|| panic!("its line came a moment ago"));
         assert_eq!(refusals.counts(), (1, 3));
+        refusals.log("held up", || panic!("nor has this one a line of its own"));
+        assert_eq!(refusals.counts(), (1, 3), "it was refused nothing");
     }
 }

@@ -45,7 +45,7 @@ pub struct Lanes {
     scan: Arc<Lane>,
     large: Arc<Lane>,
     /// The time of the processors that it takes.
-    pub share: Share,
+    pub share: Arc<Share>,
 }
 
 /// The account that a connection is on: its address, until a request shows whose it is. One that several users share stays on its address, and
@@ -183,11 +183,11 @@ impl Turns {
             let (at_work, waiters, waiting) = Default::default();
             Arc::new(Lane { work: Arc::clone(work), at_work, waiters, waiting })
         };
-        self.lanes.get(of, || Lanes {
+        self.lanes.get(of.clone(), || Lanes {
             point: lane(&self.point),
             scan: lane(&self.scan),
             large: lane(&self.large),
-            share: self.pace.share(),
+            share: self.pace.share(of),
         })
     }
 
@@ -428,6 +428,17 @@ mod tests {
         assert!(owes(&connection(&turns, 1).is(user("ann"))));
         turns.charge(turns.lanes(user("eve")), Duration::from_secs(1));
         assert!(owes(&connection(&turns, 1).is(user("eve"))), "it has no connection, and owes more than the others");
+    }
+
+    #[test]
+    fn whoever_owes_is_told_though_its_last_connection_has_ended() {
+        let turns = Arc::new(Turns::default());
+        let one = connection(&turns, 1);
+        owe(&turns, &one.is(user("ann")));
+        drop(one);
+        let told = turns.pace.told().callers;
+        assert_eq!(told.len(), 1, "the address owes nothing: {told:?}");
+        assert!(told[0].name.as_deref() == Some("ann") && (1..=1_000).contains(&told[0].held), "{told:?}");
     }
 
     fn now(begun: Begun) -> Turn {
