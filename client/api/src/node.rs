@@ -159,8 +159,7 @@ pub struct NodeResource {
     /// For processors only: how many connections, streams of HTTP/2, requests, and reads of watches wait now until their account has paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_up: Option<u64>,
-    /// For processors only: whether the threads of the node are late now while several accounts ask. Nobody is held up where they are not,
-    /// whatever accounts owe.
+    /// For processors only: whether the threads of the node are late now while several accounts ask. Accounts are held up only then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
     /// The accounts that hold most, at most 20, the largest first. Those that hold nothing are left out.

@@ -46,7 +46,7 @@ impl Stage {
         self.until(UP_MAX, "the nodes do not agree", World::agrees)
     }
 
-    /// A cluster whose first stamps have no earlier one to go on from, and of which one clock was wrong before.
+    /// Founds a cluster while one clock is wrong: its first stamps have no earlier one to go on from.
     fn found_with_a_wrong_clock(&mut self) -> Found {
         let wrong = self.dice.random_range(1..=3);
         let side = if self.dice.random() { 1 } else { -1 };

@@ -119,7 +119,7 @@ impl Refusals {
         self.log(words, held);
     }
 
-    /// Logs what became of an account that was refused nothing, likewise.
+    /// Logs `words` with who holds most, if none was logged in the last seconds. Counts nothing.
     pub fn log(&self, words: &str, held: impl FnOnce() -> Held) {
         if !self.line.is_due() {
             return;
